@@ -245,8 +245,7 @@ def test_what_computes_apart_gives_way_to_all_others() -> None:
     with forests_apart(trials, phases, ["x"], forests=2) as process:
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == LOWEST == 19  # from its first import on
         assert os.getpgid(process.pid) == process.pid  # interrupting a cell is not meant for it
-        told = process.stdout.readline()
-    assert json.loads(told)["phase"] is None
+        process.kill()  # on a loaded machine it would answer after minutes
 
 
 def test_what_computes_apart_takes_seeds_of_a_configuration_for_one() -> None:
@@ -257,9 +256,10 @@ def test_what_computes_apart_takes_seeds_of_a_configuration_for_one() -> None:
     trials = pd.DataFrame({"trial": range(30 * seeds), "candidate": configs * seeds, "x": x[configs]})
     trials["last_score"] = noise[configs] + rng.normal(0, 0.01, 30 * seeds)
     phases = pd.DataFrame({"trial": trials["trial"], "phase": 0, "score": trials["last_score"]})
-    with forests_apart(trials, phases, ["x"], forests=2) as process:
-        told = json.loads(process.stdout.readline())["told"]
-    assert "30 trials" in told
+    with forests_apart(trials, phases, ["x"], forests=2, niceness=0) as process:
+        first = json.loads(process.stdout.readline())
+    assert first["phase"] is None
+    assert "30 trials" in first["told"]
 
 
 def test_what_computes_apart_ends_with_the_kernel_that_asked() -> None:

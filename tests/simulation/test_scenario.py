@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.support import SPACE, Deterministic, RandomTimes, simulate
@@ -247,6 +248,7 @@ def run_first(table) -> None:
         ('[curves]\nkind = "synthetc"\n[scheduler]\nkind = "full"', "did you mean 'synthetic'"),
         ('[curves]\nkind = "synthetic"\n[scheduler]\nkind = "full"', "synthetic curves need n_phases"),
         ('[curves]\nkind = "table"\npaht = "x"\n[scheduler]\nkind = "full"', "did you mean 'path'"),
+        ('[curves]\nkind = "table"\npath = 3\n[scheduler]\nkind = "full"', r"path of \[curves\] names a file, got 3"),
         ('[curves]\nkind = "table"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
         ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
         ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
@@ -272,3 +274,11 @@ def test_a_bad_file_is_refused_in_one_line(table, error) -> None:
     with pytest.raises(InvalidInput, match=error) as caught:
         run_first(table)
     assert "\n" not in str(caught.value)
+
+
+def test_a_table_in_memory_is_told_to_be_written_first() -> None:
+    curves = {"kind": "table", "path": pd.DataFrame({"config_id": [0]})}
+    with pytest.raises(
+        InvalidInput, match=r"^path of \[curves\] names a file, got a DataFrame: df.to_parquet\('curves"
+    ):
+        scenario_from({"curves": curves, "scheduler": {"kind": "full"}}).repetition()

@@ -125,6 +125,18 @@ def test_values_that_the_other_tool_does_not_take_are_told_in_words(tmp_path, to
         assert [*Path(place).glob("trial-00000/events*")]
 
 
+def test_optuna_reads_a_trial_whose_second_objective_is_no_number(tmp_path) -> None:
+    optuna = pytest.importorskip("optuna")
+    events = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"second": "loss"}})]
+    events += [runs(0.0, 0, {"x": 0.5}), runs(0.0, 1, {"x": 0.6}), begun(0.0, 0, 0), begun(0.0, 1, 0, 1)]
+    events += [ended(1.0, 0, 0, 0, 2.0, loss=math.nan), ended(1.0, 1, 0, 1, 3.0, loss=0.5)]
+    events += [judged(1.0, trial, 0, "stop", "finished") for trial in (0, 1)]
+    write_log(tmp_path / "kb.db", "nan", events)
+    place = export(tmp_path / "kb.db", "nan", "optuna")
+    trials = optuna.load_study(study_name="nan", storage=f"sqlite:///{place}").trials
+    assert [(trial.state.name, trial.values) for trial in trials] == [("PRUNED", None), ("COMPLETE", [3.0, 0.5])]
+
+
 def test_optuna_dashboard_serves_it(db) -> None:
     dashboard = pytest.importorskip("optuna_dashboard")
     app = dashboard.wsgi(f"sqlite:///{export(db, 'exported', 'optuna')}")

@@ -162,13 +162,16 @@ def test_a_study_file_names_a_constraint_by_its_module(tmp_path) -> None:
     conditional = Space({"h0": Choice([0.0, 0.5]), "h1": Uniform(0, 1)}, only_if={"h1": {"h0": 0.5}})
     table["space"] = {**conditional.to_json(), "constraint": f"{__name__}:is_low"}
     assert study_from(table).scheduler.searcher.space.only_if == conditional.only_if
+    table["space"]["constraint"] = "h0 < 3"
+    with pytest.raises(InvalidInput, match="named by its module, 'my_module:fits', got 'h0 < 3'"):
+        study_from(table)
     table["space"]["constraint"] = f"{__name__}:nothing"
     with pytest.raises(InvalidInput, match="unknown name in module"):
         study_from(table)
 
 
 def is_low(config) -> bool:
-    return config["h0"] + config["h1"] < 0.7
+    return config["h0"] + config.get("h1", 0.0) < 0.7
 
 
 def test_a_study_that_has_ended_gets_more_trials_and_resumes_by_its_name(client, tmp_path) -> None:

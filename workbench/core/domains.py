@@ -221,6 +221,11 @@ def on_step(domain: Domain, value: Any) -> Any:
     return value
 
 
+def is_continuous(domain: Domain) -> bool:
+    """Tell whether a domain is a range without a step, of which a draw is hardly ever one value exactly."""
+    return isinstance(domain, _Range) and domain.step is None
+
+
 def real_ends(domain: Domain) -> tuple[float, float]:
     """Return between which ends a number drawn by a range's scale is to be rounded to its step, as `perturb` by 1 does.
 

@@ -243,6 +243,7 @@ class Results:
             "trainable": self.spec["trainable"],
             "phases": phases,
         }
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(schedule, indent=1) + "\n")
         return Path(path)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
-from workbench.algos.search.searchers import ListSearcher
+from workbench.algos.search.searchers import GridSearcher, ListSearcher
 from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.answers import check_scheduler
@@ -24,7 +24,7 @@ from workbench.core.protocols import RESERVED_METRICS, Executor, Scheduler, Trai
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.seeds import JUDGES
 from workbench.core.showing import settings_html
-from workbench.core.space import searcher_in, space_of
+from workbench.core.space import Space, searcher_in, space_of, try_constraint
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callback
 from workbench.study.run import StudyRun, see_through
@@ -217,6 +217,9 @@ class Study:
         check = getattr(self.trainable, "check", None)
         if check is not None:
             check(names)
+        space, drawn = space_of(self.scheduler), not isinstance(searcher_in(self.scheduler), GridSearcher)
+        if drawn and isinstance(space, Space):  # a grid has asked the constraint of all its points
+            try_constraint(space)
 
     def check_travels(self) -> None:
         """Refuse what is trained if it cannot be sent to workers, in the way Dask will send it.

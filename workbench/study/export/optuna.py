@@ -1,5 +1,6 @@
 """A study as one of Optuna's, in any storage that Optuna takes: for its dashboard, its plots, its importance."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -101,8 +102,8 @@ class OptunaExport(Exporter):
         score, aim = self.ledger.trials[number].last_score, self.ledger.aim
         if score is None or aim.second is None:
             return None if score is None else [score]
-        second = self.last[number].get(aim.second)
-        return None if second is None else [score, float(second)]
+        second = float(self.last[number].get(aim.second, math.nan))
+        return None if math.isnan(second) else [score, second]  # Optuna would keep a NaN, and not read it again
 
 
 def _kept(config: Config) -> Config:
