@@ -121,7 +121,7 @@ def _file(key: str, given: object) -> str:
         raise InvalidInput(f"{key} of [curves] names a file, got a DataFrame: df.to_parquet('curves.parquet') first")
     if not isinstance(given, str | os.PathLike):
         raise InvalidInput(f"{key} of [curves] names a file, got {short(given)}")
-    return str(located(given))
+    return str(located(os.fspath(given)))
 
 
 def _stamp(path: str | None) -> tuple[int, int] | None:
