@@ -147,6 +147,19 @@ def test_experiences_of_a_batch_are_exactly_as_many_as_asked_for_and_none_is_los
     close(ranks)
 
 
+def test_games_of_environments_that_are_no_more_are_not_told_of_those_that_come_after():
+    (rank,) = ranks_of(cartpole(n_ranks=1))
+    rank._open()
+    rank.player.contribution(0.0)
+    rank.player.gather()  # games of two steps, of which nothing is told
+    rank.close()
+    before = rank.player.episodes.finished
+    rank._open()
+    told = rank.player.played()
+    assert len(told.returns) == rank.player.episodes.finished - before > 0
+    rank.close()
+
+
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
 def test_every_rank_counts_the_games_and_steps_of_all(how):
     """By a server, what comes in after the last update is known to rank 0 alone."""
