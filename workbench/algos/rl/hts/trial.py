@@ -122,7 +122,7 @@ class HTS(RMSPropSettings):
     def idle(self) -> dict[str, str]:
         """What the other method reads."""
         of_ppo = ("gae_lambda", "clip_ratio", "n_epochs", "n_minibatches")
-        return dict.fromkeys(of_ppo if self.method == "a2c" else ("t_max",), "method")
+        return super().idle | dict.fromkeys(of_ppo if self.method == "a2c" else ("t_max",), "method")
 
     @property
     def repeatable(self) -> bool:
