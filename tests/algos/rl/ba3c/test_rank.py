@@ -13,6 +13,7 @@ from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, nothing, r
 from tests.algos.rl.rollouts import fixed_rollout
 from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ba3c.connection import Connection
 from workbench.algos.rl.ba3c.exchange import MAX_LAG, N_STATS, Stats, flat
 from workbench.algos.rl.ba3c.local_gang import LocalGang
 from workbench.algos.rl.ba3c.peers import Peers
@@ -132,6 +133,28 @@ def test_all_ranks_hold_the_same_bits_after_every_phase_and_the_same_seed_gives_
         assert played[0] != played[1] != played[2]  # each plays games of its own
         close(ranks)
     assert np.array_equal(*runs)
+
+
+def test_rank_0_scores_the_games_of_every_update_in_the_order_of_ranks_whenever_messages_come(monkeypatch):
+    ready = Connection.ready
+    monkeypatch.setattr(Connection, "ready", lambda self, seconds=0.0: seconds > 0 and ready(self, seconds))
+    ranks = ranks_of(cartpole(40, n_ranks=2, max_episode_frames=None))
+    told: dict[int, list[list[float]]] = {0: [], 1: []}
+
+    def noting(rank, summary):
+        def noted():
+            told[rank.rank].append(summary()["returns"])
+            return summary()
+
+        return noted
+
+    for rank in ranks:
+        rank.player.summary = noting(rank, rank.player.summary)
+    train(ranks)
+    games = [game for update in zip(told[0], told[1], strict=True) for returns in update for game in returns]
+    assert list(ranks[0].episodes.returns) == games
+    assert all(map(any, told.values()))  # both have ended some
+    close(ranks)
 
 
 def test_experiences_of_a_batch_are_exactly_as_many_as_asked_for_and_none_is_lost():
