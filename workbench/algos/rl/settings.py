@@ -47,8 +47,9 @@ class Settings:
     min_games, score_window : int
         What a phase's score is made of, the same for every trial of a study: the mean raw return of the games that
         *ended in that phase*, of the last `score_window` of them (the authors': 1000). A phase goes on until
-        `min_games` have: so a policy that survives long is not punished, and nothing is ever said of part of a game.
-        Where games may be endless, see `max_episode_frames`.
+        `min_games` have, for nothing is ever said of part of a game. In new environments the first games to end are the
+        shortest: let a phase have frames for three games an agent or more. Where games may be endless, see
+        `max_episode_frames`.
     learning_rate, gamma, t_max : float, float, int
         The paper's three hyperparameters; t_max is the most transitions a segment holds.
     n_agents : int
