@@ -221,6 +221,10 @@ def test_configs_are_checked_before_anything_starts():
     TINY.check(["n_trainers"])
     with pytest.raises(InvalidInput, match="n_trainers changes nothing in GA3C with lockstep=True"):
         replace(TINY, lockstep=True, n_groups=1).check(["n_trainers"])
+    started = replace(TINY, lockstep=True, n_groups=1, start_from="there")
+    for name, because in (("n_trainers", "lockstep=True"), ("init", "start_from='there'")):
+        with pytest.raises(InvalidInput, match=f"{name} changes nothing in GA3C with {because}"):
+            started.check([name])
 
 
 @pytest.mark.parametrize(
