@@ -81,3 +81,13 @@ def test_an_error_of_the_function_comes_out_with_its_line(here) -> None:
         tune(train, SPACE, n_trials=9, **here)
     with KnowledgeBase(here["db"]) as kb:
         assert list(kb) == ["train"]
+
+
+def test_a_function_that_yields_less_often_than_there_are_phases_is_told_at_its_first_end(here) -> None:
+    def train(config):
+        yield from (config["lr"], config["lr"])
+
+    with pytest.raises(FirstTrialsFailed, match=r"ended after 2 yields .* tune\(…, n_phases=2\), or correct it"):
+        tune(train, SPACE, n_trials=12, n_phases=3, **here)
+    with KnowledgeBase(here["db"]) as kb:
+        assert kb["train"].frames().trials["state"].eq("failed").sum() <= 2  # so many slots

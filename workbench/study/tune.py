@@ -66,7 +66,7 @@ def tune(
     InvalidInput
         Something given is wrong; nothing was written.
     FirstTrialsFailed
-        The first trials all failed of one error.
+        The first trials all failed of one error, or `train` yields less often than `n_phases` says.
 
     Examples
     --------
