@@ -7,7 +7,7 @@ import pytest
 
 from tests import own
 from workbench import AttachedStudy, Function, KnowledgeBase, LogUniform, tune
-from workbench.core.errors import FirstTrialsFailed, InvalidInput
+from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.study.tune import _name_of
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
@@ -24,6 +24,14 @@ def test_a_number_of_configurations_is_tried_and_the_best_is_known(here) -> None
     assert found[0].spec["scheduler"]["kind"] == "hypertrick"
     assert found[0].best_score == pytest.approx(2 * found[0].best_config["lr"])
     assert len(found[0].frames.trials) == 4
+
+
+def test_the_same_call_goes_on_with_what_it_began(here) -> None:
+    tune(own.forgetful, SPACE, n_trials=2, n_phases=2, **here)
+    more = tune(own.forgetful, SPACE, n_trials=4, n_phases=2, resume=True, **here)
+    assert (more.name, len(more.frames.trials)) == ("forgetful", 4)
+    with pytest.raises(StudyError, match="no study 'climb'"):
+        tune(own.climb, SPACE, n_trials=2, resume=True, **here)
 
 
 def test_the_state_of_the_best_score_is_at_hand(here) -> None:
