@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import own
-from workbench import AttachedStudy, Function, KnowledgeBase, LogUniform, tune
+from workbench import AttachedStudy, Function, HyperTrick, KnowledgeBase, LogUniform, Study, tune
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.study.tune import _name_of
 
@@ -36,12 +36,15 @@ def test_the_same_call_goes_on_with_what_it_began(here) -> None:
 
 def test_the_state_of_the_best_score_is_at_hand(here) -> None:
     found = tune(own.climb, SPACE, n_trials=3, n_phases=2, **here)
-    place = AttachedStudy(here["db"], "climb").best_checkpoint
+    place = found.best_checkpoint
+    assert place == AttachedStudy(here["db"], "climb").best_checkpoint
     assert place.endswith(f"climb/trial-{found.best['trial']:05d}/phase-001")
     assert Function.state_in(place)["updates"] == 2
     trial = Function(own.climb)(found.best_config, 0)
     trial.load(Path(place))
     assert trial.train_phase(lambda metrics: None)["score"] > found.best_score  # a phase further
+    again = Study("climb", HyperTrick(SPACE, n_trials=3, n_phases=2), own.climb, **here).run(resume=True)
+    assert len(again.confirm(top=1, seeds=2)) == 1  # as the docs tell
 
 
 def test_a_low_score_may_be_the_good_one_and_one_as_good_as_wanted_the_end(here) -> None:
