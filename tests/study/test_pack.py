@@ -276,7 +276,7 @@ def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven
         spec = kb["one"].spec
     driver = StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
     before = files(tmp_path)
-    with pytest.raises(StudyError, match=rf"'one' is being driven by process {os.getpid()} on .* stop that driver"):
+    with pytest.raises(StudyError, match=rf"'one' is being driven by process {os.getpid()} on .*, this one"):
         pack(tmp_path / "kb.db", "one", tmp_path / "p")
     assert files(tmp_path) == before
     driver.close()

@@ -87,6 +87,9 @@ def check_each(owner: object, rule: Rule, *names: str) -> None:
     """Make each of these settings a tuple; refuse what is no list, and one that holds what does not fit."""
     for name in names:
         given = getattr(owner, name)
+        if hasattr(given, "to_dict"):  # a frame gives its columns
+            what = f"{type(owner).__name__} needs {name} to be a list"
+            raise InvalidInput(f"{what}, got a {type(given).__name__}: pass df.to_dict('records')")
         if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
             raise InvalidInput(f"{type(owner).__name__} needs {name} to be a list, each {rule.words}, got {given!r}")
         setattr(owner, name, tuple(given))

@@ -34,11 +34,14 @@ class Results:
     spec : Mapping
         As recorded in the log: scheduler, trainable, seed.
     frames : Frames
+    db : path, optional
+        The knowledge base that it is in.
     """
 
     name: str
     spec: Mapping[str, Any]
     frames: Frames
+    db: Path | None = None
 
     @classmethod
     def open(cls, db: str | Path, name: str) -> Self:
@@ -51,7 +54,7 @@ class Results:
         """
         with KnowledgeBase(db) as kb:
             study = kb[name]
-            return cls(name, study.spec, study.frames())
+            return cls(name, study.spec, study.frames(), Path(db).absolute())
 
     @classmethod
     def of_recording(cls, folder: str | Path) -> Self:
@@ -111,6 +114,13 @@ class Results:
     def best_score(self) -> float:
         """What its scores come to, those of fresh seeds where there are any; NaN before the first."""
         return float(self.best.get("confirmed", self.best.get("claimed", float("nan"))))
+
+    @property
+    def best_checkpoint(self) -> str | None:
+        """Where the weights of the configuration to take are now, see `AttachedStudy`; ``None`` of a recording."""
+        from workbench.study.saved import best_checkpoint
+
+        return self.db and best_checkpoint(self.db, self.name)
 
     def importance(self, phase: int | None = None) -> "Importance":
         """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""

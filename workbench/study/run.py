@@ -287,4 +287,4 @@ def _last_end(past: Sequence[Event]) -> Event:
 
 
 def _said(hopeless: Hopeless) -> str:
-    return f"{hopeless.cause}; correct it and resume the study, or let it go on with fail_fast=False"
+    return f"{hopeless.cause}; {hopeless.cure} and resume the study, or let it go on with fail_fast=False"

@@ -49,6 +49,11 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     """
     if not whole(0).fits(best) or not studies:
         raise InvalidInput(f"a warm start needs one or more studies and best >= 0, got {studies} and {best!r}")
+    if not isinstance(db, (str, Path)):
+        raise InvalidInput(
+            f"warm_start needs db, the path of a knowledge base, got {type(db).__name__}: results that are in none go "
+            'into InformedSearcher(searcher, past=[{"config": …, "scores": […]}, …])'
+        )
     searcher = searcher_of(warm_start, searcher)
     space: Space | None = getattr(searcher, "space", None)
     with KnowledgeBase(db) as kb:
