@@ -120,7 +120,7 @@ class Results:
         """Where the weights of the configuration to take are now, see `AttachedStudy`; ``None`` of a recording."""
         from workbench.study.saved import best_checkpoint
 
-        return self.db and best_checkpoint(self.db, self.name)
+        return None if self.db is None else best_checkpoint(self.db, self.name)
 
     def importance(self, phase: int | None = None) -> "Importance":
         """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""
