@@ -51,7 +51,7 @@ RIVALS: dict[str, dict[str, Any]] = {
     "pasha": {"kind": "pasha"},
     "median": {"kind": "median"},
     "pbt": {"kind": "pbt"},
-    "mfpbt": {"kind": "mfpbt"},
+    "mfpbt": {"kind": "mfpbt", "intervals": [1, 2, 3, 5]},  # all below the 10 evaluations of a table
     "sure": {"kind": "sure"},
 }
 DEFAULT_SEEDS = {"sure": 4}  # of those that choose themselves what to repeat

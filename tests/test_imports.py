@@ -35,6 +35,7 @@ def _loaded(statement: str) -> set[str]:
         "from workbench import Choice, Space; from workbench.algos.search import *; "
         "PBT(RandomSearcher(Space({'x': Choice([0, 1])})), 2, 2, exploit='t-test').ask()",
         "import workbench.cli.main; workbench.cli.main._parser().format_help()",
+        "import workbench.cli.main; workbench.cli.main.main(['run', '--preset', 'list'])",
         "from workbench import HyperTrick, RandomSearcher, Space, LogUniform, Budget, Study",
     ],
 )

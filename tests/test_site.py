@@ -34,7 +34,7 @@ NOT_RUN = {"make lab", "python -m pip install ."}  # CI's own first steps do the
 
 
 TOY_OF_ONE_S_OWN = {  # the same for docs/own.md
-    "hours=0.1": "n_trials=2, n_phases=2, nodes=2",
+    "hours=0.1, n_phases=9": "n_trials=2, n_phases=2, nodes=2",
     "n_trials=16, n_phases=9": "n_trials=2, n_phases=2",
     "n_trials=8, n_phases=3": "n_trials=2, n_phases=2",
     "population=8, n_phases=9": "population=4, n_phases=2, share=0.5",
@@ -69,8 +69,8 @@ def test_the_first_example_of_the_readme_is_short_and_runs(tmp_path, monkeypatch
     source = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[0]
     assert len([line for line in source.splitlines() if line]) <= 10
     monkeypatch.chdir(tmp_path)
-    assert "hours=0.1" in source
-    toy = source.replace("hours=0.1", "n_trials=2, n_phases=2, nodes=2")
+    assert "hours=0.1, n_phases=9" in source
+    toy = source.replace("hours=0.1, n_phases=9", "n_trials=2, n_phases=2, nodes=2")
     names = {"__name__": "__main__"}
     exec(compile(toy, "README.md", "exec"), names)
     assert 0.5 < names["found"].summary["best_score"] <= 1

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbench.analysis import claims, confirmed
+from workbench.analysis import claims, confirmed, leader_of
 from workbench.analysis.reliable import interquartile_mean
 
 
@@ -43,6 +43,16 @@ def test_claims_are_joined_as_the_study_judged_them() -> None:
     assert found["median"]["claimed"].tolist() == [4.5, 2.5]
     assert found["iqm"]["claimed"].tolist() == [4.5, 2.5]
     assert confirmed(trials_of(*wild, *steady, (1, True, 3, 5.0)), judged_by="median")["claimed"].tolist() == [4.5]
+
+
+def test_the_configuration_that_the_scheduler_would_take_stands_first() -> None:
+    table = trials_of(*CHOSEN)
+    assert claims(table, leader=3)["candidate"].tolist() == [2, 1, 0]
+    assert claims(table, leader=2)["candidate"].tolist() == [1, 0, 2]  # it names a trial of it
+    assert claims(table, leader=4)["candidate"].tolist() == [1, 0, 2]  # of which nothing has come
+    reasons = [{"leader": 0}, {"leader": 3, "place": 1}, {"leader": None}, {"place": 2}]
+    assert leader_of(pd.DataFrame({"reason": reasons})) == 3
+    assert leader_of(pd.DataFrame({"reason": reasons[2:]})) is None
 
 
 @pytest.mark.parametrize("fell", [{"state": "failed", "mode": "failed"}, {"mode": "person"}])

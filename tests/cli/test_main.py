@@ -291,7 +291,7 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),
         (["report", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
         (["notebook", "none.ipynb"], "no notebook at none.ipynb"),
-        (["scoreboard", "--write", "none/page.md"], "none to write none/page.md in: make it, or name another file"),
+        (["scoreboard", "--write", "study.toml/page.md"], "study.toml"),
     ],
 )
 def test_bad_arguments_are_one_line_and_exit_code_2(folder, capsys, argv, says) -> None:

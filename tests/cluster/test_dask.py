@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,6 +42,7 @@ from workbench.cluster.tasks import Tasks
 from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
+from workbench.core.record import PACKAGE
 
 CRASHES = ("kill", "crash_natively")
 
@@ -337,6 +339,15 @@ def test_a_worker_that_has_no_workbench_is_named(tmp_path) -> None:
         finally:
             bare.kill()
             bare.wait(60)
+
+
+def test_a_worker_of_another_version_is_named_with_both(executor_of, monkeypatch) -> None:
+    executor = executor_of(Deterministic)
+    monkeypatch.setattr("workbench.cluster.connection._VERSION", "0.1")  # here; the workers are other processes
+    with pytest.raises(
+        InvalidInput, match=rf"here \({PACKAGE} {version(PACKAGE)} there, 0\.1 here\): install it there"
+    ):
+        drive(FullRuns(RandomSearcher(SPACE), 1, 1), executor, MemoryLog())
 
 
 def test_progress_arrives_while_the_phase_runs(executor_of, tmp_path) -> None:

@@ -1,5 +1,6 @@
 """Clusters made larger or smaller, and what a study may still expect of one."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from tests.cluster.gang import Gang
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
-from workbench.cluster.growing import planned_workers, scale
+from workbench.cluster.growing import planned_workers, scale, warn_of_threads
 from workbench.core.errors import InvalidInput
 
 
@@ -121,3 +122,12 @@ def test_a_gang_is_refused_only_where_there_are_not_to_be_workers_enough(cluster
         opened(2)
         with pytest.raises(InvalidInput, match="a gang of 3 workers"):
             opened(3)
+
+
+def test_threads_of_a_worker_are_told_to_be_no_slots(cluster) -> None:
+    with Client(cluster, set_as_default=False) as client:
+        with warnings.catch_warnings(action="error"):
+            warn_of_threads(client)
+        client.scheduler_info = lambda n_workers: {"workers": {"a": {"nthreads": 3}}}
+        with pytest.warns(UserWarning, match=r"^1 worker of up to 3 threads: each is one slot; .* --nthreads 1"):
+            warn_of_threads(client)

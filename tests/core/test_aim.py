@@ -19,6 +19,7 @@ from workbench import (
 )
 from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
+from workbench.core.describe import read_back
 from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
@@ -124,7 +125,7 @@ def test_an_aim_is_written_down_as_far_as_it_is_not_the_usual_one() -> None:
     assert Aim().to_json() == {}
     assert str(Aim()) == ""
     aim = Aim("min", 0.1, 2.0, "size", "min")
-    assert Aim.from_json(json.loads(json.dumps(aim.to_json())) | {"of a later version": 1}) == aim
+    assert read_back(Aim, json.loads(json.dumps(aim.to_json())) | {"of a later version": 1}) == aim
     told = "score minimised; second objective size, minimised; until a score of 0.1; at most 2 h"
     assert str(aim) == told
 

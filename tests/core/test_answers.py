@@ -63,7 +63,21 @@ def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said, even
 @pytest.mark.parametrize("stands", [state for state in TrialState if state is not TrialState.PAUSED])
 def test_no_trial_that_is_not_paused_is_asked_for_again(stands) -> None:
     with pytest.raises(SchedulerError, match=f"Two asks for trial 0, which is {stands}: "):
-        asked(Two(), lambda _: stands)
+        asked(Two(), lambda _: stands, lambda _: 0)
+
+
+@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
+def test_a_paused_trial_is_asked_for_with_the_phase_that_it_goes_on_with(events) -> None:
+    class Forgetful(Two):
+        def ask(self):
+            return super().ask() or Run(self.paused, {"x": 1}, parent=self.paused)
+
+        def tell(self, report):
+            self.paused = report.trial
+            return {report.trial: Decision(Verdict.PAUSE)}
+
+    refused(Forgetful(), events, r"trial \d in phase 0, which was paused before phase 1: give Run\(\d, .*, phase=1\)")
+    assert len([event for event in events or [] if event.kind is Kind.RUN]) == (0 if events is None else 2)
 
 
 def test_a_failed_trial_needs_no_decision() -> None:

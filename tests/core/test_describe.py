@@ -1,5 +1,6 @@
 """Settings as plain tables, and built again from them."""
 
+import re
 import sys
 from dataclasses import dataclass
 from decimal import Decimal
@@ -83,6 +84,14 @@ def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
     }
     assert {type(value) for value in described.values()} == {str, float, int, bool, dict}
     assert type(describe(Budget(updates=np.int64(5)))["updates"]) is int
+
+
+@pytest.mark.parametrize("key", [1, None, (1, 2)])
+def test_a_setting_whose_keys_are_no_words_is_refused_in_one_line(key) -> None:
+    assert describe({"a b": {"1": 2}}) == {"a b": {"1": 2}}
+    with pytest.raises(InvalidInput, match=f"has the key {re.escape(repr(key))}, which its record would") as told:
+        describe({"layers": {"a b": 1, key: 64}})
+    assert "\n" not in str(told.value)
 
 
 def test_words_that_fail_are_none() -> None:

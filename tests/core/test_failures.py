@@ -126,6 +126,29 @@ def test_when_a_study_is_hopeless(events, hopeless) -> None:
     assert bool(watch.cause) is hopeless
 
 
+def ended(trial: int, phase: int, last: int = 8) -> list[Event]:
+    """A trial whose phase ends, or whose function does."""
+    if phase < last:
+        return [Event(Kind.PHASE_ENDED, 1.0, trial, phase, data={"score": 1.0})]
+    return [failed(trial, f"EndedTooSoon: f (f.py:2) ended after {phase} yields", "", phase)]
+
+
+@pytest.mark.parametrize(
+    ("events", "n_phases"),
+    [
+        ([*ended(0, 0), *ended(1, 0), *ended(0, 1), *ended(0, 2, 2)], 2),
+        ([*ended(0, 0), *ended(0, 1), *ended(1, 0), *ended(1, 1, 1)], None),  # another has come further
+        ([*ended(0, 0, 0)], None),  # which may be the configuration's fault
+    ],
+)
+def test_one_function_that_ended_is_enough_where_no_trial_came_further(events, n_phases) -> None:
+    watch = Hopeless()
+    for event in events:
+        watch.see(event)
+    assert bool(watch.cause) is (n_phases is not None)
+    assert (f"as in tune(…, n_phases={n_phases})" in watch.cure) is (n_phases is not None)
+
+
 def test_errors_are_alike_by_type_and_place_or_else_by_their_words() -> None:
     placed = "ValueError: x (of 3) (train.py:12 in build)"
     assert error_key(placed) == error_key("rank 1 of 2: ValueError: y (train.py:12 in build)")

@@ -203,6 +203,9 @@ def test_a_copy_has_the_checkpoint_that_the_scheduler_knows_of_and_a_clone_tells
 def test_the_clock_never_goes_back_and_what_ended_a_study_holds_until_it_goes_on() -> None:
     ledger = Ledger([Event(Kind.STUDY_STARTED, 0.0), Event(Kind.STUDY_ENDED, 9.0, data={"why": "its time is up"})])
     ledger.see(Event(Kind.SLOT_LOST, 8.0, slot=0))
+    ledger.pass_to(8.5)
+    ledger.pass_to(math.nan)
     assert (ledger.at, ledger.why_over) == (9.0, "its time is up")
     ledger.see(Event(Kind.STUDY_RESUMED, 9.0))
-    assert ledger.why_over == ""
+    ledger.pass_to(10)
+    assert (ledger.at, ledger.why_over) == (10.0, "")

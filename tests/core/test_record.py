@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 
 import pytest
@@ -32,6 +33,7 @@ from workbench import (
     Study,
     Uniform,
 )
+from workbench.algos.function.factory import as_factory
 from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import InformedSearcher, Seeded
 from workbench.cluster.local import local_client
@@ -77,8 +79,8 @@ def test_of_equal_best_scores_the_last_one_s_checkpoint_is_the_one_that_is_kept(
         return ([run] if phase == 0 else []) + began + [Event(Kind.PHASE_ENDED, 1.0, trial, phase, 0, data)]
 
     events = [e for one in [(0, 0, 1.0), (1, 0, 5.0), (1, 1, 5.0), (1, 2, 2.0), (2, 0, 5.0)] for e in scored(*one)]
-    assert best_checkpoint(events, Ledger(events)) == "trial-00001/phase-001"
-    assert best_checkpoint([], Ledger([])) is None
+    found = [best_checkpoint(events, Ledger(events), trials) for trials in ([0, 1, 2], [0], [])]
+    assert found == ["trial-00001/phase-001", "trial-00000/phase-000", None]
 
 
 def test_the_commit_that_runs_is_told_and_whether_its_files_differ(tmp_path, monkeypatch) -> None:
@@ -248,6 +250,22 @@ def test_of_code_of_one_s_own_what_is_recorded_is_all_that_is_compared() -> None
         refuse_another("one", {**recorded, "seed": 1}, recorded)
 
 
+def test_a_default_of_one_s_own_function_that_has_changed_is_told_as_any_other_setting() -> None:
+    def made(step: float):
+        def train(config, seed=0, state=None, *, step=step, sizes=(3, 4)):
+            yield step
+
+        return train
+
+    spec = {"trainable": describe(as_factory(made(0.1)))}
+    assert spec["trainable"].keys() == {"kind", "step"}
+    refuse_another("one", {"trainable": describe(as_factory(partial(made(0.2), step=0.1)))}, spec)
+    with pytest.raises(StudyError, match=r"was started with trainable\.step = 0\.1, not 0\.2: resume it as it was"):
+        refuse_another("one", {"trainable": describe(as_factory(made(0.2)))}, spec)
+    del spec["trainable"]["step"]  # as records were before
+    refuse_another("one", {"trainable": describe(as_factory(made(0.2)))}, spec)
+
+
 RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}
 
 
@@ -327,6 +345,11 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
             {"versions": {PACKAGE: "0.1"}},
             rf"another version of FullRuns \({PACKAGE} 0.1, code \w+; here [\w.]+, code \w+\)",
             f"resume it with the {PACKAGE} that recorded it",
+        ),
+        (
+            {"versions": {**record.versions(), "scipy": "0.1", "optuna": "9", "smac": None, "torch": "0.1"}},
+            rf"recorded with scipy 0.1 \(here {version('scipy')}\), optuna 9 \(here .*\): another version may",
+            "resume it with the version that recorded it",
         ),
         ({"versions": {}}, f"another version of FullRuns .{PACKAGE} of an unknown version, code", "resume it with the"),
     ],

@@ -24,6 +24,7 @@ from workbench import (
     SuccessiveHalving,
 )
 from workbench.analysis import completion_rate
+from workbench.core.describe import read_back
 from workbench.core.ledger import Ledger
 from workbench.core.places import DATA
 from workbench.core.protocols import Event, Job, Kind
@@ -84,7 +85,7 @@ def test_the_known_sizes() -> None:
     assert size_of(FullRuns(ListSearcher([{"lr": 0.1}] * 3), 2, 2)).n_configs == 2
     trick = size_of(HyperTrick(searcher, 16, 4))
     assert (list(trick.began), trick.completion) == ([16, 12, 9, 6.75], sum([16, 12, 9, 6.75]) / 64)
-    assert Size.from_json({**trick.to_json(), "of a later version": 1}) == trick
+    assert read_back(Size, {**trick.to_json(), "of a later version": 1}) == trick
 
 
 @dataclass
@@ -113,7 +114,7 @@ def test_a_run_tells_its_size_in_its_first_event_only(client, tmp_path) -> None:
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         events = kb["real"].events()
     (began,) = (e for e in events if e.kind is Kind.STUDY_STARTED)
-    assert Size.from_json(began.data["size"]) == size_of(study.scheduler)
+    assert read_back(Size, began.data["size"]) == size_of(study.scheduler)
     assert all("size" not in e.data for e in events if e.kind is Kind.STUDY_RESUMED)
 
 

@@ -184,6 +184,7 @@ def test_a_choice_moves_to_a_neighbour() -> None:
         (lambda: LogUniform(0, 1), "0 < low"),
         (lambda: LogUniform(1e-2, 1e-5), "inverted"),
         (lambda: Uniform(0, float("nan")), "finite"),
+        (lambda: Uniform(0, 10**400), "finite"),
         (lambda: Uniform(0, 1, step=2), "step"),
         (lambda: Choice([]), "one or more"),
         (lambda: Choice([1, 1]), "each once"),
@@ -300,14 +301,18 @@ def test_what_depends_on_a_value_with_a_step_applies_there_despite_roundings() -
         ({"b": {"c": 1}}, "'b' depends on 'c', which must be a hyperparameter that comes before it"),
         ({"a": {"b": 1.0}}, "'a' depends on 'b'"),
         ({"b": {"a": 3}}, "'b' applies only if a = 3, which Choice"),
+        (
+            {"b": {"x": [0.5, 0.9]}},
+            "x = 0.5, 0.9, but 'x' is continuous and is never exactly that: let it depend on",
+        ),
         ({"b": "a"}, "only_if of 'b'"),
-        ({"z": {"a": 1}}, "unknown hyperparameter in only_if 'z'; known: a, b"),
+        ({"z": {"a": 1}}, "unknown hyperparameter in only_if 'z'; known: a, b, x"),
         (["b"], r"only_if is a dict, {name: {parent: value}}, got \['b'\]"),
     ],
 )
 def test_conditions_that_cannot_be_are_refused(only_if, said) -> None:
     with pytest.raises(InvalidInput, match=said):
-        Space({"a": Choice([1, 2]), "b": Uniform(0, 1)}, only_if)
+        Space({"a": Choice([1, 2]), "x": LogUniform(0.1, 1), "b": Uniform(0, 1)}, only_if)
 
 
 def test_a_constraint_that_fails_is_told_with_the_configuration_and_what_does_not_apply_there() -> None:

@@ -128,6 +128,7 @@ def test_names_whose_locks_were_one(db) -> None:
     logs = [StudyLog(db, name, {}) for name in names]
     for log in logs:
         log.close()
+    assert lock_path(db, "other.pong") != lock_path(db.with_name(f"{db.name}.other"), "pong")
 
 
 def test_a_forked_child_does_not_keep_the_lock(db) -> None:

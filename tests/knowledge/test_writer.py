@@ -63,7 +63,10 @@ def test_an_append_is_whole_or_not_at_all(db) -> None:
 def test_two_studies_share_a_file_and_two_drivers_do_not_share_a_study(db) -> None:
     one = StudyLog(db, "one", {})
     two = StudyLog(db, "two", {})
-    with pytest.raises(StudyError, match="study 'one' is being driven by process"):
+    with pytest.raises(StudyError, match=r"study 'one' is being driven by process .*, this one: .*, 'one'\) looks"):
+        StudyLog(db, "one", {}, resume=True)
+    lock_path(db, "one").write_text("process 1 on elsewhere since 2026-01-01 00:00:00\n")
+    with pytest.raises(StudyError, match=r"by process 1 on elsewhere since .*: stop that driver first"):
         StudyLog(db, "one", {}, resume=True)
     one.close()
     StudyLog(db, "one", {}, resume=True).close()

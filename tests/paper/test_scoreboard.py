@@ -145,6 +145,6 @@ def test_recorded_studies_are_listed_with_what_ran(tmp_path) -> None:
 
 
 def test_the_committed_page_is_what_the_recordings_say(tmp_path) -> None:
-    assert main(["scoreboard", "--write", str(tmp_path / "page.md")]) == 0
-    written = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert main(["scoreboard", "--write", str(tmp_path / "made" / "page.md")]) == 0
+    written = (tmp_path / "made" / "page.md").read_text(encoding="utf-8")
     assert written == Path(DATA.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")

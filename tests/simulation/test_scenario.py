@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.support import SPACE, Deterministic, RandomTimes, simulate
@@ -38,6 +39,26 @@ def test_a_list_of_configurations_is_shuffled_anew_in_every_repetition() -> None
     assert sorted(first) == sorted(another) == [c["config_id"] for c in listed.searcher_of("full", 5).configs]
 
 
+@pytest.mark.parametrize("population", [{"kind": "pbt"}, {"kind": "mfpbt", "intervals": [1]}, {"kind": "pb2"}])
+def test_members_begin_with_the_others_configurations_of_a_list(population) -> None:
+    toy = replace(preset("toy-grid"), searcher={}, schedulers={"all": {"kind": "full"}, "some": population})
+
+    def begun(scenario, label) -> list[int]:
+        events: list[Event] = []
+        scenario.repetition(5).run(label, events)
+        return [e.data["config"]["config_id"] for e in events if e.kind is Kind.RUN and e.phase == 0]
+
+    n, listed = toy.scheduler("some", 0).population, replace(toy, searcher={"kind": "list"})
+    assert begun(toy, "some") == begun(toy, "all")[:n]
+    assert begun(listed, "some") == begun(listed, "all")[:n] != begun(toy, "some")
+
+
+def test_members_of_a_list_come_of_the_list_alone() -> None:
+    toy = replace(preset("toy-grid"), searcher={"kind": "random"}, schedulers={"some": {"kind": "pbt"}})
+    with pytest.raises(InvalidInput, match="begins with those that the searcher 'shuffled' or 'list' gives"):
+        toy.scheduler("some", 0)
+
+
 def test_a_scheduler_of_one_s_own_is_compared_by_module_and_name(small) -> None:
     kinds = {"ours": "hypertrick", "mine": "workbench.algos.search:HyperTrick"}
     scenario = replace(small, schedulers={label: {"kind": kind, "n_trials": 9} for label, kind in kinds.items()})
@@ -67,7 +88,7 @@ def test_a_scheduler_that_is_told_nothing_takes_the_whole_list_and_all_slots(tmp
     assert (made(23, "full").n_trials, made(23, "full").n_phases) == (23, 9)
     assert (made(23, "full", n_trials=5, n_phases=3).n_trials, made(23, "full", n_phases=3).n_phases) == (5, 3)
     assert (made(23, "pbt").population, made(3, "pbt").population) == (20, 3)
-    assert (made(23, "pbt").seed, made(23, "pbt").searcher.seed) == (6, 6)  # the repetition's
+    assert made(23, "pbt").seed == 6  # the repetition's
     assert (made(23, "portfolio").sizes, made(3, "portfolio").sizes) == ((9, 7, 7), (1, 1, 1))
     with pytest.raises(InvalidInput, match="'portfolio' needs sizes, eviction_rates: add them"):
         made(2, "portfolio")
@@ -227,6 +248,7 @@ def run_first(table) -> None:
         ('[curves]\nkind = "synthetc"\n[scheduler]\nkind = "full"', "did you mean 'synthetic'"),
         ('[curves]\nkind = "synthetic"\n[scheduler]\nkind = "full"', "synthetic curves need n_phases"),
         ('[curves]\nkind = "table"\npaht = "x"\n[scheduler]\nkind = "full"', "did you mean 'path'"),
+        ('[curves]\nkind = "table"\npath = 3\n[scheduler]\nkind = "full"', r"path of \[curves\] names a file, got 3"),
         ('[curves]\nkind = "table"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
         ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
         ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
@@ -252,3 +274,11 @@ def test_a_bad_file_is_refused_in_one_line(table, error) -> None:
     with pytest.raises(InvalidInput, match=error) as caught:
         run_first(table)
     assert "\n" not in str(caught.value)
+
+
+def test_a_table_in_memory_is_told_to_be_written_first() -> None:
+    curves = {"kind": "table", "path": pd.DataFrame({"config_id": [0]})}
+    with pytest.raises(
+        InvalidInput, match=r"^path of \[curves\] names a file, got a DataFrame: df.to_parquet\('curves"
+    ):
+        scenario_from({"curves": curves, "scheduler": {"kind": "full"}}).repetition()

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.compare_schedulers import (
     BUDGETS,
+    RIVALS,
     against_the_best,
     against_whole,
     main,
@@ -98,6 +99,10 @@ def test_what_no_stopping_rule_could_know_is_told_on_the_same_draws() -> None:
     assert len(set(found)) > 1
     gap = against_whole({"sure × 2": np.full((12, 6), 0.5), "asha × 1": np.zeros((12, 6))}, np.full(12, 0.2))
     assert [NUMBER.findall(line)[0] for line in gap] == [("0.200",) * 3, ("0.300",) * 3]
+
+
+def test_every_sub_population_evolves_on_tables_of_ten_evaluations() -> None:
+    assert max(RIVALS["mfpbt"]["intervals"]) < 10
 
 
 def test_slow_searchers_are_added_by_name_and_nothing_without() -> None:

@@ -51,7 +51,8 @@ def test_the_best_are_trained_again_on_fresh_seeds_and_the_page_says_so_first(cl
     results = run.results()
     assert results.summary["best_score"] == claimed.summary["best_score"]  # lucky fresh seeds claim nothing
     shown = str(results)
-    assert shown.index("confirmed score") < shown.index("best score")
+    assert shown.index("confirmed score") < shown.index("luckiest phase")
+    assert results.best_config == frames.configs[table.loc[0, "trial"]]
     assert "Claimed and confirmed" in run.report().read_text()
     assert check(tmp_path / "kb.db") == []
 
@@ -74,7 +75,7 @@ def trials_mean(trials, candidate: int) -> float:
 def test_asked_again_only_what_is_missing_runs(client, tmp_path) -> None:
     study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), seeds=2)
     run = study.run()
-    assert "claimed score" in str(run.results())  # the mean of two seeds
+    assert "claimed on mean of 2 seeds" in str(run.results())
     run.confirm(top=1, seeds=1)
     assert re.search(r"confirmed score +[-\d.]+ \(one seed, fresh; 2 seeds claimed", str(run.results()))  # no interval
     run.confirm(top=1, seeds=3)

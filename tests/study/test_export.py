@@ -111,7 +111,7 @@ def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> 
 @pytest.mark.parametrize("to", ["optuna", "tensorboard"])
 def test_values_that_the_other_tool_does_not_take_are_told_in_words(tmp_path, to) -> None:
     pytest.importorskip(to)
-    config = {"lr": math.nan, "layers": [64, 32], "clip": None, "x": 0.5}
+    config = {"lr": math.nan, "layers": [64, 32], "clip": None, "x": 0.5, "large": 10**400}
     events = [runs(0.0, 0, config), begun(0.0, 0, 0), ended(1.0, 0, 0, 0, 2.0), judged(1.0, 0, 0, "stop", "finished")]
     write_log(tmp_path / "kb.db", "odd", events, {"scheduler": {"kind": "mine:Rule"}})
     place = export(tmp_path / "kb.db", "odd", to)
@@ -120,9 +120,21 @@ def test_values_that_the_other_tool_does_not_take_are_told_in_words(tmp_path, to
 
         (trial,) = optuna.load_study(study_name="odd", storage=f"sqlite:///{place}").trials
         assert trial.params == {"x": 0.5}
-        assert {name: trial.user_attrs[name] for name in config} == config | {"lr": "nan"}
+        assert {name: trial.user_attrs[name] for name in config} == config | {"lr": "nan", "large": str(10**400)}
     else:
         assert [*Path(place).glob("trial-00000/events*")]
+
+
+def test_optuna_reads_a_trial_whose_second_objective_is_no_number(tmp_path) -> None:
+    optuna = pytest.importorskip("optuna")
+    events = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"second": "loss"}})]
+    events += [runs(0.0, 0, {"x": 0.5}), runs(0.0, 1, {"x": 0.6}), begun(0.0, 0, 0), begun(0.0, 1, 0, 1)]
+    events += [ended(1.0, 0, 0, 0, 2.0, loss=math.nan), ended(1.0, 1, 0, 1, 3.0, loss=0.5)]
+    events += [judged(1.0, trial, 0, "stop", "finished") for trial in (0, 1)]
+    write_log(tmp_path / "kb.db", "nan", events)
+    place = export(tmp_path / "kb.db", "nan", "optuna")
+    trials = optuna.load_study(study_name="nan", storage=f"sqlite:///{place}").trials
+    assert [(trial.state.name, trial.values) for trial in trials] == [("PRUNED", None), ("COMPLETE", [3.0, 0.5])]
 
 
 def test_optuna_dashboard_serves_it(db) -> None:

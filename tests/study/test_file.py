@@ -26,6 +26,7 @@ from workbench.core.places import DATA
 from workbench.study.file import presets, presets_told, read_preset, recorded_study, study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+COMMANDS = settings(QUICK, max_examples=60)  # each makes the parser of every command anew
 
 scalars = st.one_of(
     st.none(),
@@ -153,7 +154,7 @@ def test_a_missing_or_unknown_setting_is_refused_in_one_line(folder, place, key,
     assert list(folder.iterdir()) == []
 
 
-@QUICK
+@COMMANDS
 @given(raw=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)), at=st.integers(0, len(STUDY)))
 def test_a_damaged_study_file_is_refused_in_one_line(folder, raw, at) -> None:
     Path("study.toml").write_bytes(STUDY[:at].encode() + raw)
@@ -170,7 +171,7 @@ words = st.one_of(
 )
 
 
-@QUICK
+@COMMANDS
 @given(
     command=st.sampled_from(["run", "studies", "report", "check", "repair", "nonsense"]),
     rest=st.lists(words, max_size=5),

@@ -162,13 +162,16 @@ def test_a_study_file_names_a_constraint_by_its_module(tmp_path) -> None:
     conditional = Space({"h0": Choice([0.0, 0.5]), "h1": Uniform(0, 1)}, only_if={"h1": {"h0": 0.5}})
     table["space"] = {**conditional.to_json(), "constraint": f"{__name__}:is_low"}
     assert study_from(table).scheduler.searcher.space.only_if == conditional.only_if
+    table["space"]["constraint"] = "h0 < 3"
+    with pytest.raises(InvalidInput, match="named by its module, 'my_module:fits', got 'h0 < 3'"):
+        study_from(table)
     table["space"]["constraint"] = f"{__name__}:nothing"
     with pytest.raises(InvalidInput, match="unknown name in module"):
         study_from(table)
 
 
 def is_low(config) -> bool:
-    return config["h0"] + config["h1"] < 0.7
+    return config["h0"] + config.get("h1", 0.0) < 0.7
 
 
 def test_a_study_that_has_ended_gets_more_trials_and_resumes_by_its_name(client, tmp_path) -> None:
@@ -255,7 +258,7 @@ def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_f
     results = Results.open(tmp_path / "kb.db", "network")
     assert set(results.frames.trials["optimizer"]) == {"sgd", "adam", "none"}
     assert results.frames.trials["momentum"].isna().sum() == (results.frames.trials["optimizer"] != "sgd").sum()
-    NETWORK.validate({**results.summary["best_config"], "width": int(results.summary["best_config"]["width"])})
+    NETWORK.validate({**results.best_config, "width": int(results.best_config["width"])})
     assert set(results.figures()) >= {"parallel coordinates", "importance", "search space", "score by hyperparameter"}
     with pytest.raises(InvalidInput, match=r"runs tests.support:<lambda>, .* or from Python"):
         recorded_study(tmp_path / "kb.db", "network")

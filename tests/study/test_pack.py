@@ -104,7 +104,8 @@ def test_only_what_a_study_still_needs_is_packed(client, tmp_path) -> None:
     said = pack(tmp_path / "kb.db", "a study", tmp_path / "p")
     finished = run.trials.loc[run.trials["state"] == "finished", "trial"]
     newest = {f"trial-{trial:05d}/phase-002" for trial in finished}
-    best = run.frames().phases.sort_values("score").iloc[-1]
+    phases = run.frames().phases
+    best = phases[phases["trial"] == run.results().best["trial"]].sort_values("score").iloc[-1]
     assert {*said.checkpoints} == newest | {f"trial-{best['trial']:05d}/phase-{best['phase']:03d}"}
     with zipfile.ZipFile(tmp_path / "p") as archive:
         assert {"/".join(m.split("/")[1:3]) for m in archive.namelist() if "/" in m} == {*said.checkpoints}
@@ -128,7 +129,7 @@ def logged(db, *more: Event, spec=None, place=None) -> None:
 
 def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
     def events(*more: Event) -> list[Event]:
-        known = [runs(1.0, t, {}, seed=1) for t in (0, 1)]
+        known = [event for t in (0, 1) for event in (runs(1.0, t, {}, seed=1), begun(1.0, t, 0))]
         known += [ended(2.0, t, 0, 0, float(t), f"trial-{t:05d}/phase-000") for t in (0, 1)]
         return [*known, judged(2.0, 0, 0, "stop", "copied"), *more]
 
@@ -141,7 +142,7 @@ def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
     donor = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue", "donor": 0})
     assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == (both, [])
     own = [Event(Kind.INTERVENTION, 2.5, 0, data={"action": "extend", "phases": 1, "accepted": True, "request": "r"})]
-    own.append(ended(3.0, 0, 1, 0, 0.0, "trial-00000/phase-001"))  # of phases that a person added nobody else hears
+    own += [begun(2.5, 0, 1), ended(3.0, 0, 1, 0, 0.0, "trial-00000/phase-001")]  # nobody else hears of these
     extended = ["trial-00000/phase-001", *both]
     assert needed({"scheduler": {"kind": "pbt"}}, events(donor, *own)) == (extended, [])
     heir = runs(3.0, 2, {}, phase=1, parent=0, seed=1)
@@ -275,7 +276,7 @@ def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven
         spec = kb["one"].spec
     driver = StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
     before = files(tmp_path)
-    with pytest.raises(StudyError, match=rf"'one' is being driven by process {os.getpid()} on .* stop that driver"):
+    with pytest.raises(StudyError, match=rf"'one' is being driven by process {os.getpid()} on .*, this one"):
         pack(tmp_path / "kb.db", "one", tmp_path / "p")
     assert files(tmp_path) == before
     driver.close()

@@ -105,7 +105,7 @@ def test_a_study_without_lineage_shows_none(client, tmp_path) -> None:
 
 
 def test_the_best_schedule_is_written_and_replayed_in_single_runs(study, results, client, tmp_path, capsys) -> None:
-    file = tmp_path / "best.json"
+    file = tmp_path / "made" / "best.json"
     assert main(["schedule", study.name, "--db", str(study.db), "--out", str(file)]) == 0
     assert "learning_rate" in capsys.readouterr().out
     table = results.best_schedule()

@@ -15,6 +15,8 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.knowledge import StudyLog
 from workbench.study.results import Results
+from workbench.study.saved import best_checkpoint
+from workbench.study.warm import warm_start
 
 SCHEDULER = HyperTrick(RandomSearcher(SPACE), 8, 3)
 FAILED = {"why": "crash", "error": "boom", "place": "", "traceback": "", "attempt": 0}
@@ -75,6 +77,31 @@ def test_no_trial_is_said_to_run_once_its_study_does_not(tmp_path, last, said) -
         assert run.wait()
 
 
+def test_the_configuration_to_take_is_not_that_of_the_luckiest_phase(tmp_path) -> None:
+    """Trial 0 has the highest score and falls, trial 1 ends ahead; a scheduler may name another still."""
+    db, spec = tmp_path / "kb.db", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec
+    events, configs = EVENTS[:2], [{"lr": lr, "gamma": 0.9} for lr in (1e-5, 1e-4, 1e-3)]
+    for trial, scores in enumerate([(9.0, 1.0), (2.0, 4.0), (1.0, 3.0)]):
+        events += [runs(0.0, trial, configs[trial])]
+        for phase, score in enumerate(scores):
+            place = f"trial-{trial:05d}/phase-{phase:03d}"
+            events += [begun(phase, trial, phase), ended(phase + 1.0, trial, phase, 0, score, place)]
+        events += [judged(2.0, trial, 1, "stop", "finished")]
+    write_log(db, "one", events, spec)
+    write_log(db, "led", [*events, judged(2.0, 2, 1, "stop", "finished", leader=2)], spec)
+    plain, led = Results.open(db, "one"), Results.open(db, "led")
+    assert [(r.best["trial"], r.best_config, r.best_score) for r in (plain, led)] == [
+        (1, configs[1], 4.0),
+        (2, configs[2], 3.0),
+    ]
+    assert [best_checkpoint(db, r.name)[-21:] for r in (plain, led)] == [f"trial-0000{n}/phase-001" for n in (1, 2)]
+    shown = str(plain)
+    assert re.search(r"best score +4 \(configuration of trial 1\), claimed on one seed", shown)
+    assert re.search(r"luckiest phase +9 \(trial 0, after 1 s\)", shown)
+    assert list(warm_start(SPACE, db, "led", best=2).first) == configs[:0:-1]
+    assert list(warm_start(SPACE, db, "one", "led", best=2).first) == configs[1:]  # by scores alone
+
+
 def test_configurations_are_given_as_they_ran(tmp_path) -> None:
     """A whole number stays one, though another trial does not have it."""
     configs = [{"layers": 3, "net": "deep"}, {"net": "flat"}]
@@ -90,7 +117,7 @@ def test_configurations_are_given_as_they_ran(tmp_path) -> None:
     assert [(row["trial"], row["phase"], row["score"]) for row in written["phases"]] == [(0, 0, 5)]
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         seen = kb["one"].trial(0).config
-    for config in (results.summary["best_config"], written["phases"][0]["config"], seen):
+    for config in (results.best_config, written["phases"][0]["config"], seen):
         assert json.dumps(config, sort_keys=True) == json.dumps(configs[0], sort_keys=True)
 
 

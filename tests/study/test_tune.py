@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests import own
-from workbench import AttachedStudy, Function, KnowledgeBase, LogUniform, tune
-from workbench.core.errors import FirstTrialsFailed, InvalidInput
+from workbench import AttachedStudy, Function, HyperTrick, KnowledgeBase, LogUniform, Study, tune
+from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.study.tune import _name_of
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
@@ -22,25 +22,34 @@ def test_a_number_of_configurations_is_tried_and_the_best_is_known(here) -> None
     found = [tune(own.forgetful, SPACE, n_trials=4, n_phases=2, **here) for _ in range(2)]
     assert [results.name for results in found] == ["forgetful", "forgetful-2"]
     assert found[0].spec["scheduler"]["kind"] == "hypertrick"
-    best = found[0].summary
-    assert best["best_score"] == pytest.approx(2 * best["best_config"]["lr"])
-    assert (found[0].best_score, found[0].best_config) == (best["best_score"], best["best_config"])
+    assert found[0].best_score == pytest.approx(2 * found[0].best_config["lr"])
     assert len(found[0].frames.trials) == 4
+
+
+def test_the_same_call_goes_on_with_what_it_began(here) -> None:
+    tune(own.forgetful, SPACE, n_trials=2, n_phases=2, **here)
+    more = tune(own.forgetful, SPACE, n_trials=4, n_phases=2, resume=True, **here)
+    assert (more.name, len(more.frames.trials)) == ("forgetful", 4)
+    with pytest.raises(StudyError, match="no study 'climb'"):
+        tune(own.climb, SPACE, n_trials=2, resume=True, **here)
 
 
 def test_the_state_of_the_best_score_is_at_hand(here) -> None:
     found = tune(own.climb, SPACE, n_trials=3, n_phases=2, **here)
-    place = AttachedStudy(here["db"], "climb").best_checkpoint
-    assert place.endswith(f"climb/trial-{found.summary['best_trial']:05d}/phase-001")
+    place = found.best_checkpoint
+    assert place == AttachedStudy(here["db"], "climb").best_checkpoint
+    assert place.endswith(f"climb/trial-{found.best['trial']:05d}/phase-001")
     assert Function.state_in(place)["updates"] == 2
     trial = Function(own.climb)(found.best_config, 0)
     trial.load(Path(place))
     assert trial.train_phase(lambda metrics: None)["score"] > found.best_score  # a phase further
+    again = Study("climb", HyperTrick(SPACE, n_trials=3, n_phases=2), own.climb, **here).run(resume=True)
+    assert len(again.confirm(top=1, seeds=2)) == 1  # as the docs tell
 
 
 def test_a_low_score_may_be_the_good_one_and_one_as_good_as_wanted_the_end(here) -> None:
-    found = tune(own.forgetful, SPACE, n_trials=4, n_phases=2, mode="min", **here).summary
-    assert found["best_score"] == pytest.approx(found["best_config"]["lr"])
+    found = tune(own.forgetful, SPACE, n_trials=4, n_phases=2, mode="min", **here)
+    assert found.best_score == pytest.approx(2 * found.best_config["lr"])  # not that of a first phase
     assert tune(own.forgetful, SPACE, n_trials=400, target_score=0.01, **here).summary["trials"] < 400
 
 
@@ -83,3 +92,13 @@ def test_an_error_of_the_function_comes_out_with_its_line(here) -> None:
         tune(train, SPACE, n_trials=9, **here)
     with KnowledgeBase(here["db"]) as kb:
         assert list(kb) == ["train"]
+
+
+def test_a_function_that_yields_less_often_than_there_are_phases_is_told_at_its_first_end(here) -> None:
+    def train(config):
+        yield from (config["lr"], config["lr"])
+
+    with pytest.raises(FirstTrialsFailed, match=r"ended after 2 yields .* tune\(…, n_phases=2\), or correct it"):
+        tune(train, SPACE, n_trials=12, n_phases=3, **here)
+    with KnowledgeBase(here["db"]) as kb:
+        assert kb["train"].frames().trials["state"].eq("failed").sum() <= 2  # so many slots

@@ -5,7 +5,7 @@ Pure functions. Draws nothing, and reads no database.
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.analysis.completion import completion_rate
-from workbench.analysis.confirmed import claims, confirmed, searching
+from workbench.analysis.confirmed import claims, confirmed, leader_of, searching
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
 from workbench.analysis.dependence import partial_dependence
 from workbench.analysis.failures import failure_lines, failures
@@ -35,6 +35,7 @@ __all__ = [
     "front",
     "importance",
     "landscape",
+    "leader_of",
     "learning_curves",
     "lineage",
     "node_seconds",

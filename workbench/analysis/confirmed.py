@@ -14,8 +14,14 @@ def searching(trials: pd.DataFrame) -> pd.DataFrame:
     return trials[~trials["confirms"].astype(bool)]
 
 
-def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:
-    """Rank the configurations by the scores on which the study chose them.
+def leader_of(decisions: pd.DataFrame) -> int | None:
+    """Give the trial that the last reason to name a `leader` names: a scheduler's own choice; ``None`` without one."""
+    named = (reason.get("leader") for reason in reversed(decisions["reason"].to_list()))
+    return next((leader for leader in named if isinstance(leader, int)), None)
+
+
+def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean", leader: int | None = None) -> pd.DataFrame:
+    """Rank the configurations by the scores on which the study chose them: the first is the one to take.
 
     Parameters
     ----------
@@ -26,16 +32,20 @@ def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> 
         ``max`` or ``min``.
     judged_by : str
         What joined the scores of a configuration's seeds: see `Seeded`.
+    leader : int, optional
+        A trial of the configuration that the scheduler would take, which knows more than last scores: see `leader_of`.
 
     Returns
     -------
     DataFrame
-        The best first: candidate, trial (its first), phases (that its seeds ran), claimed (what their last scores
-        come to), claimed_on (seeds).
+        The leader's first, then the best: candidate, trial (its first), phases (that its seeds ran), claimed (what
+        their last scores come to), claimed_on (seeds).
         Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
         as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
-    return ranked(claimed(trials, judged_by), mode)
+    rows = ranked(claimed(trials, judged_by), mode)
+    led = trials.loc[trials["trial"] == leader, "candidate"]
+    return rows.sort_values("candidate", key=lambda numbers: ~numbers.isin(led), kind="stable", ignore_index=True)
 
 
 def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:

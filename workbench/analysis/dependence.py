@@ -8,15 +8,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.analysis.importance import (
-    Floats,
-    Forest,
     Importance,
     drawn_again,
     encoded,
     explained,
     importance,
-    rows_of_configurations,
 )
+from workbench.analysis.trees import Floats, Forest, rows_of_configurations
 from workbench.core.domains import spaced
 
 COLUMNS = ["hyperparameter", "value", "score", "low", "high"]

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from workbench.analysis.trees import Floats, Folds, Forest, as_good_shuffled, r2_of, rows_of_configurations
 from workbench.core.showing import so_many
-
-Floats = npt.NDArray[np.float64]
-Folds = list[npt.NDArray[np.int64]]
 
 FEWEST_TRIALS = 20  # ten folds of two
 FOLDS, _SHUFFLES = 10, 5
@@ -33,12 +31,13 @@ class Importance:
         (fall of the cross-validated R² when the values are shuffled), permutation_low, permutation_high (by bootstrap
         over configurations). Empty if there is a `problem`.
     problem : str
-        Why there are no numbers: too few trials, nothing varied, or no skill. Empty if there are.
+        Why there are no numbers: too few trials, nothing varied, no skill, or no more than in shuffled scores. Empty if
+        there are.
     trials : int
         Trials with a score, stopped early or not.
     r2, r2_own : float
         Of the chosen forest, on trials it had not seen (10-fold cross-validation) and on its own; NaN if there is none.
-        The former is the best of as many as were compared: in pure noise it passes 0 now and then.
+        The former is the best of as many as were compared, and so a little high.
     overfits : bool
         Whether every forest fitted its own trials much better than others, so that the least bad had to be taken.
     forests : int
@@ -80,7 +79,8 @@ def importance(
     hide what makes trials bad. A configuration with several seeds counts once, by their mean; one that was run again,
     as by Hyperband from the start in every rung, is never split between what a forest knows and what it is asked.
     Values over a wide positive range (learning rates) are taken by their logarithm. Whether a hyperparameter applies
-    counts for the one that it depends on.
+    counts for the one that it depends on. Nothing is told if shuffled scores are explained as well, see
+    `trees.as_good_shuffled`: in pure noise something is told in one case of twenty at most.
 
     Parameters
     ----------
@@ -168,12 +168,6 @@ def encoded(values: pd.Series) -> Floats:
     return np.where(absent, np.nanmedian(column) if low < high else low - 1, column)
 
 
-def rows_of_configurations(x: Floats) -> Folds:
-    """List the rows of each configuration, in the order of their first ones [configurations]."""
-    _, first, number = np.unique(x, axis=0, return_index=True, return_inverse=True)
-    return [np.flatnonzero(number.ravel() == k) for k in np.argsort(first)]
-
-
 def drawn_again(rows: Folds, resamples: int, rng: np.random.Generator) -> Folds:
     """Draw as many configurations as there are, with replacement; give the rows of each draw [resamples]."""
     draws = rng.integers(len(rows), size=(resamples, len(rows)))
@@ -209,6 +203,9 @@ def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resampl
     if r2 <= 0:
         words = f"no forest predicts unseen trials better than their mean does (R² {r2:.2f}, {len(y)} trials)"
         return Importance(problem=words, **known)
+    if as_good_shuffled(x, y, seed):
+        words = f"shuffled scores are explained as well as these (R² {r2:.2f}, {len(y)} trials): it may be luck"
+        return Importance(problem=words, **known)
     shares = _shares(best, x, by_seed, drawn_again(rows, resamples, rng), rng)
     harms = _harms(best, x, y, folds, rng)
     falls = _permuted(harms / np.mean((y - y.mean()) ** 2), drawn_again(rows, resamples, rng))
@@ -231,53 +228,13 @@ def _varied(n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     ]
 
 
-class Forest:
-    """A random forest, tree for tree scikit-learn's; what that does around trees as small as ours takes thrice as long.
-
-    Parameters
-    ----------
-    settings : dict
-        Of ``RandomForestRegressor``.
-    x, y : ndarray
-        What to fit: [n, features] and [n].
-    """
-
-    def __init__(self, settings: dict[str, Any], x: Floats, y: Floats) -> None:
-        from sklearn import config_context
-        from sklearn.tree import DecisionTreeRegressor
-
-        own = {name: value for name, value in settings.items() if name not in ("n_estimators", "random_state")}
-        draw = np.random.RandomState(settings["random_state"])
-        seeds = [draw.randint(np.iinfo(np.int32).max) for _ in range(settings["n_estimators"])]
-        known, target = np.ascontiguousarray(x, np.float32), np.reshape(y, (-1, 1))
-        self._trees = []
-        with config_context(skip_parameter_validation=True):
-            for seed in seeds:
-                drawn = np.random.RandomState(seed).randint(0, len(y), len(y))
-                times = np.bincount(drawn, minlength=len(y))
-                tree = DecisionTreeRegressor(random_state=seed, **own)
-                self._trees.append(tree.fit(known, target, sample_weight=times, check_input=False).tree_)
-
-    def predict(self, x: Floats) -> Floats:
-        """Mean over the trees [n]."""
-        asked = np.ascontiguousarray(x, np.float32)
-        mean: Floats = sum(tree.predict(asked)[:, 0] for tree in self._trees) / len(self._trees)
-        return mean
-
-    def shares(self) -> Floats:
-        """Each feature's share of the variance reduction [features]; 0 where no tree divides anything."""
-        each = [tree.compute_feature_importances() for tree in self._trees if tree.node_count > 1]
-        means: Floats = np.mean(each or [np.zeros(self._trees[0].n_features)], axis=0)
-        return means / (means.sum() or 1.0)
-
-
 def _validate(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> tuple[float, float]:
     """Give R² on unseen trials, over all folds together, and the mean R² on a forest's own."""
     unseen, own = np.empty(len(y)), []
     for held_out, rest, forest in _forests(settings, x, y, folds):
         unseen[held_out] = forest.predict(x[held_out])
-        own.append(_r2(y[rest], forest.predict(x[rest])))
-    return _r2(y, unseen), float(np.mean(own))
+        own.append(r2_of(y[rest], forest.predict(x[rest])))
+    return r2_of(y, unseen), float(np.mean(own))
 
 
 def _forests(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> Iterator[tuple[Any, Any, Forest]]:
@@ -326,10 +283,3 @@ def _permuted(fall: Floats, draws: Folds) -> tuple[Floats, Floats, Floats]:
     """Fall of R² on unseen trials by shuffling each column; intervals over draws → value, low, high [features]."""
     low, high = np.quantile([fall[draw].mean(axis=0) for draw in draws], [0.025, 0.975], axis=0)
     return fall.mean(axis=0), low, high
-
-
-def _r2(truth: Floats, guess: Floats) -> float:
-    """Of trials that all scored the same a forest knows all there is: 1."""
-    if np.ptp(truth) == 0:
-        return 1.0
-    return float(1 - np.sum((truth - guess) ** 2) / np.sum((truth - truth.mean()) ** 2))

@@ -8,14 +8,13 @@ import pandas as pd
 from workbench.analysis.dependence import mean_scores, values_tried
 from workbench.analysis.importance import (
     FEWEST_TRIALS,
-    Floats,
-    Forest,
     Importance,
     encoded,
     explained,
     importance,
     phases_with_enough,
 )
+from workbench.analysis.trees import Floats, Forest
 from workbench.core.domains import spaced
 
 

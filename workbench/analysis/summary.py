@@ -1,6 +1,5 @@
 """A study in a dozen numbers: what a notebook prints when it has ended."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,7 +7,6 @@ import pandas as pd
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.confirmed import searching
 from workbench.analysis.occupancy import occupancy
-from workbench.core.protocols import Config
 
 
 def summarise(
@@ -20,7 +18,6 @@ def summarise(
     wall_s: float,
     n_configs: int | None,
     n_phases: int | None,
-    configs: Mapping[int, Config],
     mode: str = "max",
     decisions: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
@@ -34,8 +31,6 @@ def summarise(
         The study's clock, seconds.
     n_configs, n_phases : int or None
         The paper's W0 and Np, as of `completion_rate`; ``None`` if nobody knows.
-    configs : Mapping
-        Trial → configuration.
     mode : str
         ``max`` or ``min``: which score is the best.
     decisions : DataFrame, optional
@@ -46,9 +41,9 @@ def summarise(
     -------
     dict
         best_trial (int, None before the first score; of equals the first; never one that confirms another),
-        best_score, best_config (dict), best_at_s (seconds), wall_s, occupancy (share, 0 to 1), lost_s (slot-seconds
-        spent on lost attempts), alpha (completion rate; None if nobody knows of how much), trials (begun), phases
-        (completed), retries (attempts lost), states (dict: state → trials).
+        best_score, best_at_s (seconds), these three of the luckiest phase; wall_s, occupancy (share, 0 to 1), lost_s
+        (slot-seconds spent on lost attempts), alpha (completion rate; None if nobody knows of how much), trials
+        (begun), phases (completed), retries (attempts lost), states (dict: state → trials).
     """
     searched = phases[phases["trial"].isin(searching(trials)["trial"])]
     ended = searched[searched["ended_s"].notna()]
@@ -57,7 +52,7 @@ def summarise(
     n_ended = sum(pair not in own for pair in zip(ended["trial"], ended["phase"], strict=True))
     used, counts = occupancy(spans, slots, wall_s), _counts(trials, phases)
     return {
-        **_best(searched, configs, mode),
+        **_best(searched, mode),
         "wall_s": wall_s,
         "occupancy": used.share,
         "lost_s": used.lost,
@@ -75,18 +70,16 @@ def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _best(phases: pd.DataFrame, configs: Mapping[int, Config], mode: str) -> dict[str, Any]:
+def _best(phases: pd.DataFrame, mode: str) -> dict[str, Any]:
     scored = phases[phases["score"].notna() & phases["ended_s"].notna()]
     if scored.empty:
-        return {"best_trial": None, "best_score": float("nan"), "best_config": {}, "best_at_s": float("nan")}
+        return {"best_trial": None, "best_score": float("nan"), "best_at_s": float("nan")}
     ranked = scored.astype({"score": float, "ended_s": float}).sort_values(
         ["score", "ended_s"], ascending=[mode == "min", True]
     )
     row = ranked.iloc[0]
-    trial = int(row["trial"])
     return {
-        "best_trial": trial,
+        "best_trial": int(row["trial"]),
         "best_score": float(row["score"]),
-        "best_config": dict(configs[trial]),
         "best_at_s": float(row["ended_s"]),
     }

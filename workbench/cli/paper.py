@@ -36,12 +36,11 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _scoreboard(arguments: argparse.Namespace) -> int:
-    from workbench.core.errors import InvalidInput
     from workbench.paper.learned import page_of_what_was_learned
     from workbench.paper.scoreboard import ABOUT, page, recordings, scoreboard
 
-    if arguments.write and not (folder := Path(arguments.write).absolute().parent).is_dir():
-        raise InvalidInput(f"there is no folder {folder} to write {arguments.write} in: make it, or name another file")
+    if arguments.write:
+        Path(arguments.write).parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join([ABOUT, page_of_what_was_learned(), page(scoreboard()), recordings()])
     if arguments.write:
         Path(arguments.write).write_text(text, encoding="utf-8")

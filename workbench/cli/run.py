@@ -142,7 +142,6 @@ def _import(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from workbench.core.errors import FirstTrialsFailed, InvalidInput
-    from workbench.knowledge import record
     from workbench.study.file import presets_told
 
     if arguments.preset == "list":
@@ -169,6 +168,8 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"  best checkpoint  {checkpoint}")
     print(f"  report           {run.report()}")
     if arguments.record and not (interrupted or failed):
+        from workbench.knowledge import record
+
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
         print(f"interrupted; go on with: {typed_again(arguments.argv, *([] if arguments.resume else ['--resume']))}")
@@ -192,9 +193,9 @@ def _cluster(where: str | None) -> "AbstractContextManager[Client | None]":
     """Connect to a cluster for the time of a study, or start one, if one is named."""
     if where is None:
         return nullcontext()
-    from workbench.cluster.launchers import cluster_client
+    from workbench.cluster.launchers import cluster_client, is_scheduler_file
 
-    if where.endswith(".json") and not Path(where).exists():
+    if is_scheduler_file(where) and not Path(where).exists():
         print(f"workbench: waiting for a Dask scheduler to write {where}", file=sys.stderr)
     return cluster_client(where)
 

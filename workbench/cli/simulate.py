@@ -59,7 +59,7 @@ def add_parsers(commands: Any) -> None:
     add_preset(parser, "one", "simulation")
     parser.add_argument("--table", metavar="FILE", help="a table of recorded learning curves (CSV, Parquet)")
     parser.add_argument("--configs", metavar="FILE", help="a second table: config_id and hyperparameters")
-    _add_pairs(parser, "--column", "what the table calls a column: score=return")
+    _add_pairs(parser, "--column", "what the table calls a column: score=return (maximised: negate a loss)")
     _add_pairs(parser, "--only", "rows of the table to use: env=Qbert-v5")
     parser.add_argument("--scheduler", metavar="KIND[,KIND]", help="schedulers to run, instead of the file's")
     _add_pairs(parser, "--set", "a setting of the schedulers that have it: eviction_rate=0.2")

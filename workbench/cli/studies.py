@@ -159,8 +159,8 @@ def _show(arguments: argparse.Namespace) -> int:
     results = Results.open(arguments.db, arguments.name)
     numbers, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]
     summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": numbers["trials"]}
-    if numbers["best_trial"] is not None:
-        summary["best"] = {name: numbers[f"best_{name}"] for name in ("trial", "score", "config")}
+    if results.best:
+        summary["best"] = {"trial": results.best["trial"], "score": results.best_score, "config": results.best_config}
         if (checkpoint := best_checkpoint(arguments.db, arguments.name)) is not None:
             summary["best"]["checkpoint"] = checkpoint
     if results.spec.get("simulated"):

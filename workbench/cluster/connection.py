@@ -18,10 +18,12 @@ from distributed.comm import connect
 from workbench.cluster import worker
 from workbench.cluster.sharing import Sharing
 from workbench.core.errors import InvalidInput
+from workbench.core.record import PACKAGE, version_of
 
 _ANSWER_S = 5.0
 _AGAIN_S = 3.0
 _CLOSE_S = 30.0
+_VERSION = version_of(PACKAGE)
 
 
 class _Call:
@@ -35,7 +37,18 @@ class _Call:
         self._made = function, arguments
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return self._made
+        function, arguments = self._made
+        return _called, (_VERSION, function, cloudpickle.dumps(arguments))
+
+
+def _called(version: str | None, function: Callable[..., Any], arguments: bytes) -> Any:
+    """Call a function on a worker; raise `ImportError` if the driver has another version of this package.
+
+    Before the arguments are made: those of another version may be other things.
+    """
+    if version != _VERSION and None not in (version, _VERSION):
+        raise ImportError(f"{PACKAGE} {_VERSION} there, {version} here")
+    return function(*pickle.loads(arguments))
 
 
 class Connection:

@@ -18,7 +18,7 @@ from distributed.client import ClosedClientError
 from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, Restart, Submit
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
-from workbench.cluster.growing import planned_workers, scale
+from workbench.cluster.growing import planned_workers, scale, warn_of_threads
 from workbench.cluster.local import ending_of
 from workbench.cluster.parcel import parcelled
 from workbench.cluster.seats import Release
@@ -133,6 +133,7 @@ class DaskExecutor:
         self._looked = at
         self._arrivals.begin(self._line.take_over(self._answer_s))
         self._reconcile()
+        warn_of_threads(self.client)
         there, planned = len(self._slots.held) + self._others, planned_workers(self.client.cluster)
         if self._n_ranks > max(there, planned or 1):
             raise InvalidInput(

@@ -1,8 +1,14 @@
-"""Clusters that were started from here: made larger or smaller, and how many workers they are to have."""
+"""How many workers a cluster has: made larger or smaller, and how many it is to have; their threads do not count."""
 
+import warnings
+from contextlib import suppress
 from typing import Any
 
+from distributed import Client
+
+from workbench.cluster.tasks import AWAY
 from workbench.core.errors import InvalidInput, first_line
+from workbench.core.showing import so_many
 
 
 def scale(cluster: Any, nodes: int) -> None:
@@ -37,3 +43,15 @@ def planned_workers(cluster: Any) -> float | None:
         return float(adaptive.maximum)
     plan = getattr(cluster, "plan", None) if getattr(cluster, "_supports_scaling", False) else None
     return None if plan is None else len(plan)
+
+
+def warn_of_threads(client: Client) -> None:
+    """Warn that a worker of several threads is one slot all the same: Dask's own tasks would take a thread each."""
+    with suppress(*AWAY):
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        if (most := max((worker["nthreads"] for worker in workers), default=1)) > 1:
+            warnings.warn(
+                f"{so_many(len(workers), 'worker')} of up to {most} threads: each is one slot; for more start more "
+                "processes, threads_per_worker=1 or --nthreads 1",
+                stacklevel=2,
+            )

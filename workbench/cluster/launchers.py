@@ -89,11 +89,11 @@ def cluster_client(where: str) -> Iterator[Client]:
         with _launched(where) as client:
             yield client
         return
-    if where.endswith(".json"):
+    if is_scheduler_file(where):
         _wait_for(Path(where))
         _check_scheduler_file(where)
     try:
-        if where.endswith(".json"):
+        if is_scheduler_file(where):
             client = Client(scheduler_file=where, set_as_default=False)
         else:
             _check_address(where)
@@ -105,6 +105,11 @@ def cluster_client(where: str) -> Iterator[Client]:
         ) from None
     with client:
         yield client
+
+
+def is_scheduler_file(where: str) -> bool:
+    """Tell whether a cluster is named by the file that its scheduler writes, not by an address."""
+    return where.endswith(".json")
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """What a study is after, and what ends it before its scheduler is done; kept with every start and resume."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from workbench.core.checks import FINITE, POSITIVE
@@ -92,14 +91,8 @@ class Aim:
         return replace(decision, reason={**decision.reason, **turned, "minimised": True}) if turned else decision
 
     def to_json(self) -> dict[str, Any]:
-        """Describe what is not as usual, as ``aim`` in the log's ``study_started`` and ``study_resumed``."""
+        """Describe what is not as usual, as ``aim`` in the log where a driver begins; `read_back` gives it again."""
         return {key: value for key, value in asdict(self).items() if value != getattr(_USUAL, key)}
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any]) -> "Aim":
-        """Read it back; what a later version added is passed over."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{key: value for key, value in described.items() if key in known})
 
     def __str__(self) -> str:
         words = ["score minimised"] if self.mode == "min" else []

@@ -27,7 +27,7 @@ def check_scheduler(given: object) -> None:
         )
 
 
-def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Run | None:
+def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None], due: Callable[[int], int]) -> Run | None:
     """Ask for the next trial, and refuse what is none.
 
     Parameters
@@ -35,6 +35,8 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
     scheduler : Scheduler
     state : callable
         Trial → where it stands; ``None``: nobody has asked for it.
+    due : callable
+        Trial → the phase that it is to end next; it is asked about paused ones alone.
     """
     given: Any = scheduler.ask()
     if given is None:
@@ -51,6 +53,11 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
         raise SchedulerError(
             f"{name} asks for trial {run.trial}, which is {stands}: a new one has a number of its own, and only a "
             "paused one is asked for again"
+        )
+    if stands is not None and run.phase != (phase := due(run.trial)):
+        raise SchedulerError(
+            f"{name} asks for trial {run.trial} in phase {short(run.phase)}, which was paused before phase {phase}: "
+            f"give Run({run.trial}, config, parent={run.trial}, phase={phase})"
         )
     if run.parent is not None and state(run.parent) is None:
         raise SchedulerError(

@@ -1,6 +1,7 @@
 """What settings must be: each check names whose they are, what came, and what is allowed."""
 
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
@@ -40,12 +41,17 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def is_finite(value: object) -> TypeGuard[float]:
+    """Tell whether a value is a number, finite and no larger than a float can be."""
+    return is_number(value) and abs(value) <= sys.float_info.max
+
+
 TRUTH = Rule("true or false", lambda value: isinstance(value, (bool, np.bool_)))
 TABLE = Rule("a table of hyperparameters", lambda value: isinstance(value, Mapping))
 WORD = Rule("a word", lambda value: isinstance(value, str))
 COUNT = whole(1, 1_000_000)  # so many can be planned for
 SEED = whole(0)  # without one, a study could not be resumed
-FINITE = Rule("a number", lambda value: is_number(value) and math.isfinite(value))
+FINITE = Rule("a number", is_finite)
 POSITIVE = Rule("a number above 0", lambda value: is_number(value) and 0 < value < math.inf)
 FROM_ZERO = Rule("a number from 0", lambda value: is_number(value) and 0 <= value < math.inf)
 PART = Rule("in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)
@@ -81,6 +87,9 @@ def check_each(owner: object, rule: Rule, *names: str) -> None:
     """Make each of these settings a tuple; refuse what is no list, and one that holds what does not fit."""
     for name in names:
         given = getattr(owner, name)
+        if hasattr(given, "to_dict"):  # a frame gives its columns
+            what = f"{type(owner).__name__} needs {name} to be a list"
+            raise InvalidInput(f"{what}, got a {type(given).__name__}: pass df.to_dict('records')")
         if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
             raise InvalidInput(f"{type(owner).__name__} needs {name} to be a list, each {rule.words}, got {given!r}")
         setattr(owner, name, tuple(given))

@@ -11,27 +11,35 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.core.budget import Budget
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
+from workbench.core.failures import short
 from workbench.core.protocols import Explain
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
 from workbench.core.showing import reason_text
 from workbench.core.space import Space
 
+Read = TypeVar("Read")
 Registry = Mapping[str, str]
 """Kind → ``"module:Class"``; imported only when asked for."""
 _PARTS: Mapping[str, Registry] = {"scheduler": SCHEDULERS, "searcher": SEARCHERS}
 """What schedulers and searchers are made of; a trainable's tables of these names are its own."""
+_PLAIN = (bool, int, float, str)
 
 
 def describe(thing: Any) -> Any:
     """Turn an object into JSON's types; `build` turns it back. Paths become text, NumPy's numbers Python's.
 
     A class that is not in `REGISTRY` is described by its import path, as a record: `build` refuses it, because
-    nothing read from a database may name code to run.
+    nothing read from a database may name code to run. A function's or a class's plain defaults are among its settings.
+
+    Raises
+    ------
+    InvalidInput
+        A mapping has keys that are no words: JSON has no others.
     """
     thing = inspect.unwrap(thing)  # a function's trials are those of the function
     if isinstance(thing, partial):
@@ -43,6 +51,11 @@ def describe(thing: Any) -> Any:
     if isinstance(thing, (list, tuple)):
         return [describe(item) for item in thing]
     if isinstance(thing, Mapping):
+        if wrong := [key for key in thing if not isinstance(key, str)]:
+            raise InvalidInput(
+                f"{short(thing)} among a study's settings has the key {short(wrong[0])}, which its record would give "
+                "back as a word: make the keys words, and look up what they stand for"
+            )
         return {key: describe(value) for key, value in thing.items()}
     if is_dataclass(thing) and not isinstance(thing, type):
         settings = {f.name: describe(getattr(thing, f.name)) for f in fields(thing) if f.init}
@@ -50,9 +63,26 @@ def describe(thing: Any) -> Any:
     if isinstance(thing, PurePath):
         return str(thing)
     thing = scalar(thing)
-    if thing is None or isinstance(thing, (bool, int, float, str)):
+    if thing is None or isinstance(thing, _PLAIN):
         return thing
-    return {"kind": _kind(thing if hasattr(thing, "__qualname__") else type(thing))}
+    if hasattr(thing, "__qualname__"):
+        return {"kind": _kind(thing), **_defaults(thing)}
+    return {"kind": _kind(type(thing))}
+
+
+def _defaults(called: Callable[..., Any]) -> dict[str, Any]:
+    """Give the plain defaults of what a trial calls, but for the seed and the state, which it hands over.
+
+    A generator function is handed these by name, all else the seed as its second argument.
+    """
+    try:
+        takes = list(inspect.signature(called).parameters.values())
+    except (TypeError, ValueError):  # of some that are written in C nothing is known
+        return {}
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    own = takes[1 if inspect.isgeneratorfunction(called) else 2 :]
+    given = {p.name: scalar(p.default) for p in own if p.kind in by_name and p.name not in ("kind", "seed", "state")}
+    return {name: value for name, value in given.items() if value is None or isinstance(value, _PLAIN)}
 
 
 def build(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
@@ -95,6 +125,12 @@ def made(what: str, cls: Callable[..., Any], settings: Mapping[str, Any]) -> Any
     except (TypeError, ValueError, AttributeError, OverflowError) as err:
         plain = {key: value for key, value in settings.items() if not is_dataclass(value)}
         raise InvalidInput(f"{what} cannot be made of {plain}: {err}") from None
+
+
+def read_back(cls: type[Read], described: Mapping[str, Any]) -> Read:
+    """Make a dataclass of what the log keeps of it; what a later version added is passed over."""
+    known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    return cls(**{key: value for key, value in described.items() if key in known})
 
 
 def settings_of(what: str, described: Mapping[str, Any], registry: Registry) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from workbench.core.checks import is_finite
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Scalar
 
@@ -62,7 +63,7 @@ class _Range(Domain):
         for name in ("low", "high", "step"):
             object.__setattr__(self, name, scalar(getattr(self, name)))
         numbers = [self.low, self.high, *([] if self.step is None else [self.step])]
-        if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in numbers):
+        if not all(isinstance(v, (int, float)) and is_finite(v) for v in numbers):
             raise InvalidInput(f"{self} needs finite numbers")
         if not self.low < self.high:
             raise InvalidInput(
@@ -218,6 +219,11 @@ def on_step(domain: Domain, value: Any) -> Any:
     if isinstance(domain, _Range) and domain.step is not None and domain.contains(value):
         return domain._on_step(value)
     return value
+
+
+def is_continuous(domain: Domain) -> bool:
+    """Tell whether a domain is a range without a step, of which a draw is hardly ever one value exactly."""
+    return isinstance(domain, _Range) and domain.step is None
 
 
 def real_ends(domain: Domain) -> tuple[float, float]:

@@ -149,7 +149,7 @@ class _Driver:
         while executor.n_free > 0 and (self.only_confirm or not self.ledger.paused):
             if self.backlog:
                 self._seat(self.backlog.popleft())
-            elif not self.only_confirm and (run := asked(self.scheduler, self._state)) is not None:
+            elif not self.only_confirm and (run := _asked(self.scheduler, self.ledger)) is not None:
                 self._record([_run_event(run, self.seed, executor.now)])
                 if not self._is_set_aside(run.trial):
                     self._seat(run.trial)
@@ -278,7 +278,7 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
     expected: list[Event] = []
     for event in events:
         if event.kind is Kind.RUN and event.data.get("by") != "person":
-            run, recorded = asked(scheduler, partial(_state_in, ledger)), _run_of(event)
+            run, recorded = _asked(scheduler, ledger), _run_of(event)
             if run is None or _plain(run) != _plain(recorded):
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {recorded}, the scheduler {run}")
         elif event.kind is Kind.DECISION:
@@ -299,6 +299,10 @@ def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -
     return SchedulerError(
         f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {so_many(n_slots, 'slot')}"
     )
+
+
+def _asked(scheduler: Scheduler, ledger: Ledger) -> Run | None:
+    return asked(scheduler, partial(_state_in, ledger), lambda trial: ledger.trials[trial].due)
 
 
 def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
@@ -324,7 +328,7 @@ def _decision_events(decisions: Mapping[int, Decision], report: Report, at: floa
             Kind.DECISION,
             at,
             trial,
-            report.phase if trial == report.trial else ledger.phase(trial),
+            report.phase if trial == report.trial else ledger.trials[trial].phase,
             data={"verdict": str(d.verdict), **{key: value for key, value in d.reason.items() if key != "verdict"}},
         )
         for trial, d in decisions.items()

@@ -30,7 +30,7 @@ class StudyError(WorkbenchError):
 
 
 class FirstTrialsFailed(StudyError):
-    """A study has stopped by itself: its first trials all failed of the same error.
+    """A study has stopped by itself: its first trials all failed of the same error, or the first to come so far ended.
 
     Attributes
     ----------
@@ -41,6 +41,10 @@ class FirstTrialsFailed(StudyError):
     def __init__(self, said: str, cause: str = "") -> None:
         super().__init__(said)
         self.cause = cause
+
+
+class EndedTooSoon(InvalidInput):
+    """What is trained has ended, and another phase was due."""
 
 
 class DatabaseError(WorkbenchError):

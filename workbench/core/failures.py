@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from workbench.core.errors import EndedTooSoon
 from workbench.core.protocols import Event, Kind
 
 _FEWEST = 3  # failures that are alike, before a study stops by itself
@@ -92,16 +93,20 @@ class Hopeless:
     So many as there are slots must, and three at least. Only exceptions of the trials count, not what befalls workers,
     and not training that diverged: that may be the configurations' fault. A trial counts once, when no attempt is left.
 
+    One is enough if it ended by itself where no trial has come further: the best would all end there.
+
     Attributes
     ----------
     cause : str
         What they failed of, once it is clear; empty before.
+    cure : str
+        What can be done about it.
     """
 
     def __init__(self) -> None:
-        self.cause = ""
+        self.cause, self.cure = "", "correct it"
         self._slots: set[int | None] = set()
-        self._armed = True
+        self._armed, self._furthest = True, -1
         self._failed: list[str] = []
 
     def see(self, event: Event) -> None:
@@ -109,15 +114,19 @@ class Hopeless:
         if event.kind is Kind.SLOT_JOINED:
             self._slots.add(event.slot)
         elif event.kind is Kind.PHASE_ENDED:
-            self._armed = False
-        elif event.kind is Kind.TRIAL_FAILED and self._armed:
-            self._see_failure(event)
+            self._armed, self._furthest = False, max(self._furthest, event.phase or 0)
+        elif event.kind is Kind.TRIAL_FAILED and not self.cause:
+            self._see_failure(event, error_text(event.data))
 
-    def _see_failure(self, event: Event) -> None:
-        text = error_text(event.data)
-        key = error_key(text)
-        if event.phase or event.data.get("why") != "exception" or key.startswith("FloatingPointError"):
+    def _see_failure(self, event: Event, text: str) -> None:
+        phase, key = event.phase or 0, error_key(text)
+        if phase and phase > self._furthest and key.startswith(EndedTooSoon.__name__):
+            self.cause = text
+            self.cure = f"begin another with n_phases={phase}, as in tune(…, n_phases={phase}), or correct it"
+            return
+        if phase or event.data.get("why") != "exception" or key.startswith("FloatingPointError"):
             self._armed = False
+        if not self._armed:
             return
         self._armed = all(error_key(other) == key for other in self._failed)
         self._failed.append(text)

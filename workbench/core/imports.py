@@ -28,7 +28,8 @@ def imported(path: str) -> Any:
     """
     module, _, name = path.rpartition(":")
     if not module:
-        raise InvalidInput(f"code is named by its module, 'my_module:{name}', got {path!r}")
+        own = name if all(map(str.isidentifier, name.split("."))) else "fits"  # of a constraint written out, "lr < 3"
+        raise InvalidInput(f"code is named by its module, 'my_module:{own}', got {path!r}")
     try:
         return reduce(getattr, name.split("."), imported_module(module))
     except AttributeError:

@@ -77,9 +77,8 @@ def judge(
         if request.action == "scale":
             scale(data["nodes"])
         elif request.action == "stop":
-            extra = [
-                Event(Kind.TRIAL_STOPPED, at, request.trial, ledger.phase(request.trial or 0), data={"by": "person"})
-            ]
+            phase = ledger.trials[request.trial or 0].phase
+            extra = [Event(Kind.TRIAL_STOPPED, at, request.trial, phase, data={"by": "person"})]
         elif request.action == "clone":
             extra = [_clone(request, data, ledger, at, first_clone, study_seed)]
         answer = {**data, "accepted": True}

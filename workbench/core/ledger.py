@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from workbench.core.aim import Aim
+from workbench.core.describe import read_back
 from workbench.core.failures import error_text
 from workbench.core.protocols import Config, Event, Job, Kind, Verdict
 from workbench.core.size import Size
@@ -99,7 +100,7 @@ class Ledger:
     trials : dict
         `TrialRecord` by number.
     at : float
-        Time of the last event, seconds on the study's clock.
+        Time of the last event, or of a later sign of life that it was told (`pass_to`), seconds on the study's clock.
     n_over, phases_ended : int
         Trials that are over, phases completed.
     n_asked : int
@@ -152,9 +153,9 @@ class Ledger:
         elif number is None:
             self.study = _STUDY.get(kind, self.study)
             if "size" in event.data:
-                self.size = Size.from_json(event.data["size"])
+                self.size = read_back(Size, event.data["size"])
             if "aim" in event.data:
-                self.aim = Aim.from_json(event.data["aim"])
+                self.aim = read_back(Aim, event.data["aim"])
             if kind in _STUDY:
                 self.why_over = event.data.get("why", "")
         elif kind is Kind.PHASE_ENDED:
@@ -244,6 +245,11 @@ class Ledger:
         self._in[state].add(number)
         trial.state, trial.ended_s = state, at if over else None
 
+    def pass_to(self, at: float) -> None:
+        """Let the study's clock go on to when it last gave a sign of life, for metrics are no events; NaN is none."""
+        if at > self.at:
+            self.at = float(at)
+
     def standing(self, *, driven: bool) -> str:
         """How the study stands: running, paused, ended, interrupted, or abandoned, its driver dead without a word."""
         if self.study != "running":
@@ -266,10 +272,6 @@ class Ledger:
         t = self.trials[number]
         keep = t.checkpoint is not None and (not t.phases or (t.own and t.checkpoint == t.heard[0]))
         return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot, keep)
-
-    def phase(self, number: int) -> int:
-        """Tell which phase a trial is in, or ended last."""
-        return self.trials[number].phase
 
     def state(self, number: int) -> TrialState:
         """Tell where a trial stands."""

@@ -5,7 +5,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from workbench.core.source import source_mark
 from workbench.core.space import Space
 
 PACKAGE = "rl-workbench"
-_PACKAGES = (PACKAGE, "torch", "ale-py", "gymnasium", "distributed", "numpy")
+SEARCHED_WITH = ("numpy", "scipy", "scikit-learn", "optuna", "smac", "ConfigSpace")
+"""Packages that schedulers and searchers draw and decide with: others of their versions may do so otherwise."""
+_PACKAGES = (PACKAGE, "torch", "ale-py", "gymnasium", "distributed", *SEARCHED_WITH)
 RUN_SETTINGS = ("stall_s", "max_retries", "fail_fast", "weight", "gpus_per_slot")
 """Settings that may change when a study is resumed; kept with every start and resume."""
 
@@ -69,10 +71,14 @@ def recorded_place(events: Sequence[Event]) -> str | None:
     return place if isinstance(place, str) and place else None
 
 
-def best_checkpoint(events: Sequence[Event], ledger: Ledger) -> str | None:
-    """Name the checkpoint of a study's best score; of equal ones of its trial the last, which is the one kept."""
-    ended = (e for e in reversed(events) if e.kind is Kind.PHASE_ENDED)
-    return next((e.data.get("checkpoint") for e in ended if (e.data["score"], e.trial) == ledger.best), None)
+def best_checkpoint(events: Sequence[Event], ledger: Ledger, trials: Iterable[int]) -> str | None:
+    """Name the checkpoint of the best score of some trials; of equal ones of its trial the last, the one kept."""
+    scores = {n: score for n in trials if (score := ledger.trials[n].best_score) is not None}
+    best = max(scores, key=lambda n: ledger.aim.sign * scores[n], default=None)
+    if best is None:
+        return None
+    ended = (e for e in reversed(events) if e.kind is Kind.PHASE_ENDED and e.trial == best)
+    return next((e.data.get("checkpoint") for e in ended if e.data["score"] == scores[best]), None)
 
 
 def has_checkpoints(events: Sequence[Event]) -> bool:
@@ -81,8 +87,8 @@ def has_checkpoints(events: Sequence[Event]) -> bool:
 
 
 def versions() -> dict[str, str | None]:
-    """Tell the versions of the packages that matter to what a study measures."""
-    return {name: _version(name) for name in _PACKAGES}
+    """Tell the versions of the packages that matter to what a study decides and measures."""
+    return {name: version_of(name) for name in _PACKAGES}
 
 
 @cache
@@ -134,7 +140,8 @@ def space_of_record(spec: Mapping[str, Any]) -> Space | None:
         return None
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """Tell which version of a package is installed; ``None`` if none is."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -11,7 +11,7 @@ from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import PACKAGE, last_driver, own_classes, versions
+from workbench.core.record import PACKAGE, SEARCHED_WITH, last_driver, own_classes, versions
 from workbench.core.registry import REGISTRY
 from workbench.core.source import source_mark
 
@@ -178,13 +178,17 @@ def _why_it_differs(
     """Say why a log does not fit its scheduler, as far as the marks of the code tell."""
     kind = type(scheduler).__name__
     begun = next((e.data for e in past if e.kind is Kind.STUDY_STARTED), {})
-    was, now = begun.get("versions", {}).get(PACKAGE) or "of an unknown version", versions()[PACKAGE]
+    known, here = begun.get("versions", {}), versions()
+    was, now = known.get(PACKAGE) or "of an unknown version", here[PACKAGE]
     then, mark = begun.get("code", {}).get("scheduler"), source_mark(scheduler)
     if mine := own_classes({"scheduler": recorded.get("scheduler", {})}):
         cause = (
             f"was recorded with another {' or '.join(mine)}: its code has changed, or it does not answer alike twice"
         )
         cure = "resume it with the code that recorded it"
+    elif then is not None and then == mark and was == now and (others := _others(known, here)):
+        cause = f"was recorded with {', '.join(others)}: another version may draw or decide otherwise"
+        cure = "resume it with the version that recorded it"
     elif then is not None and then == mark and was == now:
         cause = f"does not fit what {kind} answers, though its code is that which recorded it: the log was altered"
         cure = "restore it from a backup"
@@ -193,3 +197,12 @@ def _why_it_differs(
         cause = f"was recorded by another version of {kind} ({PACKAGE} {was}{marks}), whose rule was corrected since"
         cure = f"resume it with the {PACKAGE} that recorded it"
     return f"study {name!r} {cause}: start another study, or {cure} ({err})"
+
+
+def _others(known: Mapping[str, str | None], here: Mapping[str, str | None]) -> list[str]:
+    """Name the packages that a scheduler may rest on of which other versions are here than were recorded."""
+    return [
+        f"{name} {known[name]} (here {here[name] or 'there is none'})"
+        for name in SEARCHED_WITH
+        if known.get(name) and known[name] != here[name]
+    ]

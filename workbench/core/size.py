@@ -1,7 +1,7 @@
 """How large a study is: the yardstick its progress is held against, as its scheduler tells and the log keeps it."""
 
-from collections.abc import Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence, Sized
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.core.domains import scalar
@@ -42,7 +42,7 @@ class Size:
         object.__setattr__(self, "fewest", tuple(self.fewest))
 
     def to_json(self) -> dict[str, Any]:
-        """Describe it in JSON's types, as ``size`` in the log's ``study_started``."""
+        """Describe it in JSON's types, as ``size`` in the log's ``study_started``; `read_back` gives it again."""
         plain = {name: scalar(value) for name, value in asdict(self).items()}
         return plain | {"began": [*map(scalar, self.began)], "fewest": [*map(scalar, self.fewest)]}
 
@@ -96,12 +96,6 @@ class Size:
                 sure = min(max(fewest - began[phase + 1], 0.0), here + waiting[phase])
                 coming = sure + max(here - sure, 0.0) * going_on
         return left
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any]) -> "Size":
-        """Read it back; what a later version added is passed over."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{key: value for key, value in described.items() if key in known})
 
 
 def size_of(scheduler: Scheduler) -> Size:

@@ -1,5 +1,6 @@
 """Search spaces: what may be tuned, and how to draw, enumerate, check and perturb it."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.core.checks import whole
-from workbench.core.domains import Domain, domain_from_json, meant, on_step, scalar, written
+from workbench.core.domains import Domain, domain_from_json, is_continuous, meant, on_step, scalar, written
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Scalar
 
@@ -25,6 +26,7 @@ class Space(Mapping[str, Domain]):
     only_if : Mapping, optional
         Name → the earlier hyperparameters it depends on, each with the value, or a list of the values, under which it
         applies: ``{"momentum": {"optimizer": "sgd"}}``. A configuration under which it does not apply is without it.
+        What it depends on is a choice or has a step.
     constraint : callable, optional
         Configuration → whether it may be run. Points are drawn until it holds. A record only names the function: a
         study that has one is resumed from Python, or with its study file.
@@ -234,7 +236,23 @@ def searcher_in(scheduler: object) -> Any:
     return getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
 
 
+def try_constraint(space: Space) -> None:
+    """Draw some configurations, by a generator of its own: a constraint that cannot be met is told before a study is.
+
+    Raises
+    ------
+    InvalidInput
+        It raised for one of them, or held for none.
+    """
+    rng, began = np.random.default_rng(0), time.monotonic()
+    for _ in range(_DRAWS_TRIED if space.constraint is not None else 0):
+        space.sample(rng)
+        if time.monotonic() - began > _TRIED_FOR_S:  # one that builds a network, say
+            return
+
+
 _TRIES = 1000
+_DRAWS_TRIED, _TRIED_FOR_S = 32, 1.0
 
 
 def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dict[str, tuple[Scalar, ...]]:
@@ -251,4 +269,9 @@ def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dic
         parents[parent] = tuple(map(scalar, values if isinstance(values, (list, tuple)) else (values,)))
         if wrong := [value for value in parents[parent] if not domains[parent].contains(value)]:
             raise InvalidInput(f"{name!r} applies only if {parent} = {wrong[0]!r}, which {domains[parent]} never is")
+        if is_continuous(domains[parent]):
+            raise InvalidInput(
+                f"{name!r} applies only if {parent} = {', '.join(map(repr, parents[parent]))}, but {parent!r} is "
+                "continuous and is never exactly that: let it depend on a Choice or a value with a step"
+            )
     return parents

@@ -263,6 +263,7 @@ class FrameReader:
     def frames(self, metrics: pd.DataFrame, *, driven: bool = True) -> Frames:
         """Give the frames as of the last event read."""
         state = self.ledger.standing(driven=driven)
+        self.ledger.pass_to(metrics["at_s"].max())
         return Frames(
             trials=_frame((_row(number, trial, state) for number, trial in self.ledger.trials.items()), TRIALS),
             phases=_frame(self.phases.values(), PHASES),
@@ -272,7 +273,7 @@ class FrameReader:
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
             state=state,
-            wall_s=max(self.ledger.at, metrics["at_s"].max()),  # without points NaN, which is not larger
+            wall_s=self.ledger.at,
             size=self.ledger.size,
             aim=self.ledger.aim,
             why_over=self.ledger.why_over,

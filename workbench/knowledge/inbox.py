@@ -101,7 +101,8 @@ def _answer_remarks(path: Path, study: str) -> bool:
         with closing(log):
             for event in recorded.events_since(seen)[0]:
                 ledger.see(event)
-            inbox, at = Inbox(path, study), max(ledger.at, log.last_metric_s)
+            ledger.pass_to(log.last_metric_s)
+            inbox, at = Inbox(path, study), ledger.at
             new = [request for request in inbox.waiting(REMARKS) if request.id not in ledger.requests]
             for request in new:
                 log.append(judge(request, ledger, at=at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere))

@@ -25,7 +25,7 @@ def real_path(path: str | Path) -> Path:
 
 def lock_path(path: Path, name: str) -> Path:
     """Name the file that whoever drives a study holds locked; no two studies have one, and any file system takes it."""
-    path, safe = real_path(path), quote(name, safe=" ")
+    path, safe = real_path(path), quote(name, safe=" ").replace(".", "%2E")  # x.y in kb.db, y in kb.db.x
     if len(safe) > _LONGEST_LOCK:  # "+" stands in no quoted name
         safe = f"{safe[: _LONGEST_LOCK // 2]}+{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return path.with_name(f"{path.name}.{safe}.lock")
@@ -53,7 +53,7 @@ def claim(path: Path, name: str) -> IO[str]:
             file.seek(0)
             holder = file.readline().strip() or "an unknown process"
             file.close()
-            raise StudyError(f"study {name!r} is being driven by {holder}: stop that driver first") from None
+            raise _driven(path, name, holder) from None
         except OSError as err:  # the file system knows no locks
             file.close()
             raise DatabaseError(f"{lock} cannot be locked ({err.strerror}): put it on another disk") from None
@@ -61,11 +61,23 @@ def claim(path: Path, name: str) -> IO[str]:
             break
         file.close()  # removed between being opened and being locked: what is locked is nobody's
     _HELD.add(file)
-    holder = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+    holder = f"{_this_process()}{time.strftime('%Y-%m-%d %H:%M:%S')}\n"
     with suppress(OSError):  # should the disk not take it: the lock holds all the same
         os.ftruncate(file.fileno(), 0)
         os.write(file.fileno(), holder.encode())
     return file
+
+
+def _this_process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()} since "
+
+
+def _driven(path: Path, name: str, holder: str) -> StudyError:
+    said = f"study {name!r} is being driven by {holder}"
+    if not holder.startswith(_this_process()):
+        return StudyError(f"{said}: stop that driver first")
+    here = f"AttachedStudy({str(path)!r}, {name!r})"  # a cell that is run again has nothing else to hold it by
+    return StudyError(f"{said}, this one: {here} looks at it, and its stop() ends it")
 
 
 def private(path: str, flags: int) -> int:

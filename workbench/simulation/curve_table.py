@@ -16,8 +16,9 @@ from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, SchedulerError, first_line, unknown
 from workbench.core.protocols import Config
 from workbench.core.showing import so_many
+from workbench.core.space import CONFIG_ID
 
-NEEDED = ("config_id", "seed", "step", "score")
+NEEDED = (CONFIG_ID, "seed", "step", "score")
 """Columns every table has; one of `TIMES` may be there too, any other column is a hyperparameter."""
 
 TIMES = ("wall_s", "duration")
@@ -55,23 +56,23 @@ class CurveTable:
 
     def row(self, config: Config) -> int:
         """Find the row of a configuration, by ``config_id``, or say why it has none."""
-        if "config_id" not in config:
+        if CONFIG_ID not in config:
             raise SchedulerError(
                 f"a table has curves of its own configurations alone, each with its config_id, and was asked for that "
                 f"of {dict(config)}: take the searcher 'shuffled' or 'list', or curves of kind 'synthetic'"
             )
-        if config["config_id"] not in self._row_of:
-            raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
-        return self._row_of[config["config_id"]]
+        if config[CONFIG_ID] not in self._row_of:
+            raise SchedulerError(f"the table has no curve of config_id {config[CONFIG_ID]!r}")
+        return self._row_of[config[CONFIG_ID]]
 
     @cached_property
     def _row_of(self) -> dict[Any, int]:
-        return {config["config_id"]: row for row, config in enumerate(self.configs)}
+        return {config[CONFIG_ID]: row for row, config in enumerate(self.configs)}
 
     def redrawn(self, seed: int) -> "CurveTable":
         """Draw as many configurations from these, with replacement: what repetitions of them cannot tell of others."""
         rows = np.random.default_rng([seed, 4]).integers(len(self.configs), size=len(self.configs))
-        configs = [{**self.configs[row], "config_id": number} for number, row in enumerate(rows)]
+        configs = [{**self.configs[row], CONFIG_ID: number} for number, row in enumerate(rows)]
         return replace(self, configs=configs, scores=self.scores[rows], durations=self.durations[rows])
 
 
@@ -94,7 +95,7 @@ class TableCurves:
 
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give the recorded duration and score."""
-        config_id = config.get("config_id")
+        config_id = config.get(CONFIG_ID)
         curve = self._curves.get(config_id)
         if curve is None:
             curve = self._curves[config_id] = self._curve(config)
@@ -104,7 +105,7 @@ class TableCurves:
 
     def _curve(self, config: Config) -> list[tuple[float, float]]:
         row = self.table.row(config)
-        digest = hashlib.blake2b(f"{self.seed}/{config['config_id']}".encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(f"{self.seed}/{config[CONFIG_ID]}".encode(), digest_size=8).digest()
         pick = int.from_bytes(digest) % len(self.table.seeds)
         return list(zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True))
 
@@ -152,19 +153,19 @@ def read_table(
     _check_order(frame, times, name)
     _check_constant(frame, hyperparameters, name)
     _check_complete(frame, name)
-    known = frame.drop_duplicates("config_id")[["config_id", *hyperparameters]]
+    known = frame.drop_duplicates(CONFIG_ID)[[CONFIG_ID, *hyperparameters]]
     if configs is not None:
         known = _joined(frame, known, configs)
     return _table(frame, known, times)
 
 
 def _table(frame: pd.DataFrame, known: pd.DataFrame, times: Sequence[str]) -> CurveTable:
-    ids, seeds = list(known["config_id"]), sorted(frame["seed"].unique())
+    ids, seeds = list(known[CONFIG_ID]), sorted(frame["seed"].unique())
     steps = np.sort(frame["step"].unique()).astype(float)
     # of a column of categories as Parquet may have it, which by itself is sorted as these lie
     places = [
         frame[column].map({value: place for place, value in enumerate(values)}).astype(int)
-        for column, values in (("config_id", ids), ("seed", seeds))
+        for column, values in ((CONFIG_ID, ids), ("seed", seeds))
     ]
     ordered = frame.iloc[np.lexsort([frame["step"], *reversed(places)])]
     shape = (len(ids), len(seeds), len(steps))
@@ -240,7 +241,7 @@ def _check_numbers(frame: pd.DataFrame, column: str, name: str) -> None:
 def _check_order(frame: pd.DataFrame, times: Sequence[str], name: str) -> None:
     """Within a curve the steps, and the seconds since it began, grow from row to row; no duration is 0."""
     for column in ("step", *times):
-        before = frame.groupby(["config_id", "seed"], sort=False, observed=True)[column].shift()
+        before = frame.groupby([CONFIG_ID, "seed"], sort=False, observed=True)[column].shift()
         if column == "duration":
             before[:] = np.nan  # those of one step need not grow
         bad = (frame[column].to_numpy(float) <= 0) | (frame[column] <= before).to_numpy()
@@ -251,25 +252,25 @@ def _check_order(frame: pd.DataFrame, times: Sequence[str], name: str) -> None:
             hint = ""
             if column == "step" and last == last:
                 hint = "; if the table holds several tasks, choose one with only={'env': …}"
-            where = f"config_id {at['config_id']}, seed {at['seed']}"
+            where = f"config_id {at[CONFIG_ID]}, seed {at['seed']}"
             raise InvalidInput(f"{name}, row {at['row']} ({where}): {column} {at[column]:g} {reason}{hint}")
 
 
 def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: str) -> None:
     for column in hyperparameters:
-        first = frame.groupby("config_id", sort=False, observed=True)[column].transform("first")
+        first = frame.groupby(CONFIG_ID, sort=False, observed=True)[column].transform("first")
         bad = (frame[column].astype(object) != first.astype(object)).to_numpy()
         if bad.any():
             at: Any = frame.iloc[int(bad.argmax())]
             raise InvalidInput(
-                f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at['config_id']}, which had "
+                f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at[CONFIG_ID]}, which had "
                 f"{first.iloc[int(bad.argmax())]} before; choose one value with only={{{column!r}: …}}"
             )
 
 
 def _check_complete(frame: pd.DataFrame, name: str) -> None:
     """Every configuration has the same seeds, every curve the same steps."""
-    curves = frame.groupby(["config_id", "seed"], sort=False, observed=True)
+    curves = frame.groupby([CONFIG_ID, "seed"], sort=False, observed=True)
     last: Any = curves["row"].max()
     steps: dict[Any, Any] = curves["step"].agg(tuple).to_dict()
     usual = _most_common(steps)
@@ -287,7 +288,7 @@ def _check_complete(frame: pd.DataFrame, name: str) -> None:
     usual = _most_common(seeds)
     for config, own in seeds.items():
         if own != usual:
-            row = frame.loc[frame["config_id"] == config, "row"].max()
+            row = frame.loc[frame[CONFIG_ID] == config, "row"].max()
             raise InvalidInput(
                 f"{name}, row {row}: config_id {config} has the seeds {_listed(own)}, the others {_listed(usual)}"
             )
@@ -297,22 +298,22 @@ def _joined(frame: pd.DataFrame, known: pd.DataFrame, path: str | Path) -> pd.Da
     """Add the hyperparameters of the second table."""
     name = Path(path).name
     configs = _read(path)
-    if "config_id" not in configs:
+    if CONFIG_ID not in configs:
         raise InvalidInput(f"{name} has no column 'config_id', only {', '.join(map(str, configs.columns))}")
     configs.insert(0, "row", np.arange(1, len(configs) + 1))
     _check_filled(configs, name)
-    twice = configs["config_id"].duplicated()
+    twice = configs[CONFIG_ID].duplicated()
     if twice.any():
         at = configs[twice].iloc[0]
-        raise InvalidInput(f"{name}, row {at['row']}: config_id {at['config_id']} stands there a second time")
-    unlisted = ~frame["config_id"].isin(configs["config_id"])
+        raise InvalidInput(f"{name}, row {at['row']}: config_id {at[CONFIG_ID]} stands there a second time")
+    unlisted = ~frame[CONFIG_ID].isin(configs[CONFIG_ID])
     if unlisted.any():
         at = frame[unlisted].iloc[0]
-        raise InvalidInput(f"row {at['row']} of the curves: config_id {at['config_id']} is not in {name}")
-    both = sorted((set(known.columns) & set(configs.columns)) - {"config_id"})
+        raise InvalidInput(f"row {at['row']} of the curves: config_id {at[CONFIG_ID]} is not in {name}")
+    both = sorted((set(known.columns) & set(configs.columns)) - {CONFIG_ID})
     if both:
         raise InvalidInput(f"{name} and the curves both have a column {both[0]!r}")
-    return known.merge(configs.drop(columns="row"), on="config_id", how="left")
+    return known.merge(configs.drop(columns="row"), on=CONFIG_ID, how="left")
 
 
 def _most_common(counted: Mapping[Any, Any]) -> Any:

@@ -107,9 +107,8 @@ def compare_held_out(
     """Run every scheduler on tuning seeds, and judge at several budgets what it would choose by the other seeds.
 
     In one repetition all schedulers meet the same configurations in the same order, the same tuning seeds and the same
-    node speeds; those that move through a space, as PBT does, draw their configurations apart, with replacement. What a
-    scheduler would choose is what its `leader()` says; for one that says nothing, the configuration with the best mean
-    of its trials' latest scores.
+    node speeds. What a scheduler would choose is what its `leader()` says; for one that says nothing, the configuration
+    with the best mean of its trials' latest scores.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class Scenario:
             elif self.seeds is not None:
                 described.pop("seeds", None)
             if configs is not None:
-                filled |= _sizes(len(configs))
+                filled |= {**_sizes(len(configs)), "space": self._numbers(label)}
                 if {"n_trials", "n_configs"} <= allowed:  # one is made from the other
                     filled["n_trials"] = described.get("n_configs", len(configs))
                     del filled["n_configs"]
@@ -164,31 +164,43 @@ class Scenario:
     def searcher_of(self, label: str, seed: int) -> Any:
         """Build the searcher that a scheduler gets in a repetition.
 
-        One that moves through a space, as PBT does, gets one even where there is only a list of configurations: their
-        numbers, of which neighbours are as unlike as any.
+        One that moves through a space, as PBT does, gets the same of a list of configurations, as `_numbers` has them.
         """
-        configs = self.source.configs
-        if configs is not None and self._has(label, "space"):
-            if any(CONFIG_ID not in config for config in configs):
-                raise InvalidInput(
-                    f"{label!r} makes up configurations, and a recorded study has curves of its own alone: "
-                    "replay it with another kind of scheduler, or simulate this one on curves of kind 'synthetic'"
-                )
-            numbers = Space({CONFIG_ID: Choice([config[CONFIG_ID] for config in configs])})
-            return build("searcher", {"kind": "random"}, SEARCHERS, space=numbers, seed=seed)
-        described = self._searcher(label)
+        configs, described, numbers = self.source.configs, self._searcher(label), self._numbers(label)
         if described["kind"] in ("shuffled", "list"):
             if configs is None:
                 raise InvalidInput("synthetic curves have no list of configurations: use a random or a grid searcher")
+            if numbers is not None:
+                configs = [{CONFIG_ID: config[CONFIG_ID]} for config in configs]
             if described["kind"] == "shuffled":
                 configs = [configs[i] for i in np.random.default_rng([seed, 3]).permutation(len(configs))]
             return build("searcher", {"kind": "list"}, SEARCHERS, configs=configs)
+        if numbers is not None:
+            raise InvalidInput(
+                f"{label!r} moves through the listed configurations, and begins with those that the searcher "
+                f"'shuffled' or 'list' gives: take one of these, not {described['kind']!r}"
+            )
         registry = with_own(described, SEARCHERS)
         left = settings_of("searcher", described, registry) - described.keys()
         if self.space is None and "space" in left:
             raise InvalidInput(f"a {described['kind']} searcher needs a [space]")
         given = {"space": self.space, "seed": seed}
         return build("searcher", described, registry, **{name: given[name] for name in left & given.keys()})
+
+    def _numbers(self, label: str) -> Space | None:
+        """Give the space of a scheduler that moves through one, as PBT does, where there is only a list: its numbers.
+
+        Of these neighbours are as unlike as any.
+        """
+        configs = self.source.configs
+        if configs is None or not self._has(label, "space"):
+            return None
+        if any(CONFIG_ID not in config for config in configs):
+            raise InvalidInput(
+                f"{label!r} makes up configurations, and a recorded study has curves of its own alone: "
+                "replay it with another kind of scheduler, or simulate this one on curves of kind 'synthetic'"
+            )
+        return Space({CONFIG_ID: Choice([config[CONFIG_ID] for config in configs])})
 
     def learns(self, label: str) -> bool:
         """Tell whether the configurations a scheduler gets depend on what was reported; one's own searcher's may."""

@@ -6,9 +6,12 @@ from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from typing import Any
 
+import pandas as pd
+
 from workbench.core.checks import check_value, whole
 from workbench.core.describe import made
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.failures import short
 from workbench.core.places import located
 from workbench.core.space import Space
 from workbench.simulation.curve_table import CurveTable, TableCurves, read_table
@@ -58,7 +61,7 @@ def _synthetic(settings: dict[str, Any], space: Space | None) -> CurveSource:
     settings = {"name": settings.pop("family", "steady"), **settings}
     if "cost_table" in settings:
         by = settings.pop("cost_by", "t_max")
-        path = str(located(settings.pop("cost_table")))
+        path = _file("cost_table", settings.pop("cost_table"))
         settings["cost"] = _cost_table(path, by, _stamp(path))
     curves = CurveSource(settings["n_phases"], None, partial(_family, settings, space))
     curves.model(0)  # refuses bad settings now
@@ -70,8 +73,8 @@ def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
 
 
 def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
-    path, configs = str(located(settings["path"])), settings.get("configs")
-    configs = None if configs is None else str(located(configs))
+    path, configs = _file("path", settings["path"]), settings.get("configs")
+    configs = None if configs is None else _file("configs", configs)
     for key in ("columns", "only"):
         if not isinstance(table := settings.get(key, {}), Mapping):
             raise InvalidInput(f"{key} of [curves] is a table, got {table!r}")
@@ -110,6 +113,15 @@ SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, s
     "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False, "redraw": False}),
     "study": (_study, {"db": True, "name": True}),
 }
+
+
+def _file(key: str, given: object) -> str:
+    """Find the file that a setting names."""
+    if isinstance(given, pd.DataFrame):
+        raise InvalidInput(f"{key} of [curves] names a file, got a DataFrame: df.to_parquet('curves.parquet') first")
+    if not isinstance(given, str | os.PathLike):
+        raise InvalidInput(f"{key} of [curves] names a file, got {short(given)}")
+    return str(located(os.fspath(given)))
 
 
 def _stamp(path: str | None) -> tuple[int, int] | None:

@@ -157,7 +157,9 @@ class AttachedStudy:
 
     @property
     def best_checkpoint(self) -> str | None:
-        """Where the checkpoint of the best score is, a directory or a URL; ``None`` before the first.
+        """Where the weights of `Results.best_config` are, a directory or a URL; ``None`` before the first score.
+
+        Of the phases that its seeds ran in the search it is that of the best score.
 
         ``workbench evaluate`` plays games with it; a trainable's `load` takes it.
         """

@@ -49,7 +49,7 @@ class Explorer:
         with KnowledgeBase(db) as kb:
             studies = {name: kb[name] for name in (names or kb)}
             self.results: Mapping[str, Results] = {
-                name: Results(name, study.spec, study.frames()) for name, study in studies.items()
+                name: Results(name, study.spec, study.frames(), Path(db).absolute()) for name, study in studies.items()
             }
 
     @classmethod

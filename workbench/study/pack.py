@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
-from workbench.core.record import best_checkpoint, last_driver, own_classes, recorded_place, versions
+from workbench.core.record import last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
-from workbench.study.saved import check_whose, checkpoint_store
+from workbench.study.saved import best_of, check_whose, checkpoint_store
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore
@@ -134,7 +134,7 @@ def _refuse_what_exists(file: Path) -> None:
 
 
 def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str], list[str]]:
-    """Name the checkpoints without which a study would go on otherwise than it would have; and that of its best score.
+    """Name the checkpoints without which a study would go on otherwise than it would have; and the best one.
 
     A scheduler of the user's own may hand on any trial's weights; of others the log tells whether they do.
     """
@@ -151,7 +151,7 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
         for name in (trial.checkpoint, trial.heard[0] if handed_on else None)
         if name
     ]
-    best = best_checkpoint(events, ledger)
+    best = best_of(spec, events)
     return list(dict.fromkeys(wanted)), [best] if best and best not in wanted else []
 
 

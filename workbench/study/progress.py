@@ -97,9 +97,10 @@ class Progress:
             self._see(event)
 
     def pass_to(self, at: float) -> None:
-        """Let the study's clock go on to when it last gave a sign of life: metrics are no events of a log."""
+        """Let the study's clock go on to when it last gave a sign of life."""
         with self._lock:
-            self.at = self._ledger.at = max(self._ledger.at, at)
+            self._ledger.pass_to(at)
+            self.at = self._ledger.at
 
     def _see(self, event: Event) -> None:
         ledger = self._ledger

@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,11 +34,14 @@ class Results:
     spec : Mapping
         As recorded in the log: scheduler, trainable, seed.
     frames : Frames
+    db : path, optional
+        The knowledge base that it is in.
     """
 
     name: str
     spec: Mapping[str, Any]
     frames: Frames
+    db: Path | None = None
 
     @classmethod
     def open(cls, db: str | Path, name: str) -> Self:
@@ -50,7 +54,7 @@ class Results:
         """
         with KnowledgeBase(db) as kb:
             study = kb[name]
-            return cls(name, study.spec, study.frames())
+            return cls(name, study.spec, study.frames(), Path(db).absolute())
 
     @classmethod
     def of_recording(cls, folder: str | Path) -> Self:
@@ -83,7 +87,6 @@ class Results:
             wall_s=f.wall_s,
             n_configs=size.n_configs,
             n_phases=size.n_phases,
-            configs=f.configs,
             mode=f.aim.mode,
             decisions=f.decisions,
         )
@@ -91,15 +94,33 @@ class Results:
             numbers["alpha_expected"], numbers["alpha_minimum"] = size.completion, size.fewest_completion
         return numbers
 
+    @cached_property
+    def best(self) -> dict[str, Any]:
+        """Which configuration to take: the first row of `confirmed`, else of `claims`; empty before the first score.
+
+        That is the best by fresh seeds; without any, the scheduler's leader; where it names none, the best of those
+        that ran the furthest, by the last scores of all their seeds. The luckiest phase, in `summary`, may be of
+        another.
+        """
+        rows = self.claims if self.confirmed.empty else self.confirmed
+        return next(iter(rows.to_dict("records")), {})  # type: ignore[arg-type]
+
     @property
     def best_config(self) -> dict[str, Any]:
-        """The configuration of the best score; empty before the first."""
-        return dict(self.summary["best_config"])
+        """The configuration to take, see `best`; empty before the first score."""
+        return dict(self.frames.configs[self.best["trial"]]) if self.best else {}
 
     @property
     def best_score(self) -> float:
-        """The best score, on one seed; NaN before the first. `confirmed` tells what it is worth."""
-        return float(self.summary["best_score"])
+        """What its scores come to, those of fresh seeds where there are any; NaN before the first."""
+        return float(self.best.get("confirmed", self.best.get("claimed", float("nan"))))
+
+    @property
+    def best_checkpoint(self) -> str | None:
+        """Where the weights of the configuration to take are now, see `AttachedStudy`; ``None`` of a recording."""
+        from workbench.study.saved import best_checkpoint
+
+        return None if self.db is None else best_checkpoint(self.db, self.name)
 
     def importance(self, phase: int | None = None) -> "Importance":
         """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""
@@ -137,9 +158,10 @@ class Results:
     @property
     def claims(self) -> "pd.DataFrame":
         """The configurations by the scores on which the study chose them; see `workbench.analysis.claims`."""
-        from workbench.analysis import claims
+        from workbench.analysis import claims, leader_of
 
-        return claims(self.frames.trials, self.frames.aim.mode, self.judged_by)
+        f = self.frames
+        return claims(f.trials, f.aim.mode, self.judged_by, leader_of(f.decisions))
 
     @property
     def confirmed(self) -> "pd.DataFrame":
@@ -231,6 +253,7 @@ class Results:
             "trainable": self.spec["trainable"],
             "phases": phases,
         }
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(schedule, indent=1) + "\n")
         return Path(path)
 

@@ -16,13 +16,10 @@ _JOINED = {"mean": "mean", "median": "median", "iqm": "middle mean"}
 def summary_rows(results: "Results") -> dict[str, str]:
     """Give a study's outcome as labels and words, for a terminal, a notebook or a report."""
     s = results.summary
-    best = {"best score": "no score yet"}
+    luckiest = {}
     if s["best_trial"] is not None:
         where = f"trial {s['best_trial']}, after {s['best_at_s']:.0f} s"
-        best = {
-            "best score": f"{four_digits(s['best_score'])} ({where}), claimed on one seed",
-            "best config": ", ".join(f"{name} = {four_digits(value)}" for name, value in s["best_config"].items()),
-        }
+        luckiest = {"luckiest phase": f"{four_digits(s['best_score'])} ({where})"}
     alpha = "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
     if "alpha_expected" in s:
         alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
@@ -32,8 +29,8 @@ def summary_rows(results: "Results") -> dict[str, str]:
         **origin,
         "state": ": ".join(filter(None, (results.frames.state, results.frames.why_over))),
         **({"aim": str(results.frames.aim)} if str(results.frames.aim) else {}),
-        **_confirmed_row(results),
-        **best,
+        **_best_rows(results),
+        **luckiest,
         **_front_row(results),
         "trials": f"{s['trials']}: {states}" if states else "none yet",
         **_failures(results),
@@ -60,28 +57,23 @@ def summary_html(results: "Results") -> str:
     return f"<table><caption>study {escape(results.name)}</caption>{cells}</table>"
 
 
-def _confirmed_row(results: "Results") -> dict[str, str]:
-    """Say what was confirmed, beside what was claimed of the same configuration."""
-    rows = results.confirmed
-    if rows.empty:
-        best = results.claims.head(1)
-        if best.empty or best["claimed_on"].item() == 1:
-            return {}
-        whose = f"configuration of trial {best['trial'].item()}"
-        joined = f"{_JOINED[results.judged_by]} of {_seeds(best['claimed_on'].item())}"
-        return {
-            "claimed score": f"{four_digits(best['claimed'].item())} ({whose}, {joined} that the study chose it by)"
-        }
-    first = rows.iloc[0]
-    score, n = four_digits(float(first["confirmed"])), int(first["confirmed_on"])
-    if n > 1:
-        score += f" [{first['low']:.4g}, {first['high']:.4g}]"
-    config = results.frames.configs[int(first["trial"])]
-    text = ", ".join(f"{name} = {four_digits(value)}" for name, value in config.items())
-    on = f"{_seeds(int(first['claimed_on']))} claimed {four_digits(float(first['claimed']))}"
+def _best_rows(results: "Results") -> dict[str, str]:
+    """Say which configuration to take, and what was confirmed or is claimed of it."""
+    best = results.best
+    if not best:
+        return {"best score": "no score yet"}
+    config = ", ".join(f"{name} = {four_digits(value)}" for name, value in results.best_config.items())
+    whose, n, score = f"configuration of trial {best['trial']}", best["claimed_on"], four_digits(results.best_score)
+    if "confirmed" not in best:
+        joined = f"{_JOINED[results.judged_by]} of " * (n > 1) + _seeds(n)
+        return {"best score": f"{score} ({whose}), claimed on {joined}", "best config": config}
+    fresh = best["confirmed_on"]
+    if fresh > 1:
+        score += f" [{best['low']:.4g}, {best['high']:.4g}]"
+    on = f"{_seeds(n)} claimed {four_digits(best['claimed'])}"
     return {
-        "confirmed score": f"{score} ({(_JOINED['iqm'] + ' of ') * (n > 1)}{_seeds(n)}, fresh; {on})",
-        "confirmed config": f"{text} (configuration of trial {first['trial']:.0f})",
+        "confirmed score": f"{score} ({(_JOINED['iqm'] + ' of ') * (fresh > 1)}{_seeds(fresh)}, fresh; {on})",
+        "confirmed config": f"{config} ({whose})",
     }
 
 

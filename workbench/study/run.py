@@ -82,7 +82,7 @@ class StudyRun(AttachedStudy):
         """
         study = self.study
         scheduler, ledger, raised = take_up(study.name, scheduler, study.spec, log.spec, past)
-        ledger.at = max(ledger.at, log.last_metric_s)
+        ledger.pass_to(log.last_metric_s)
         if past and study.mode != ledger.aim.mode:
             raise StudyError(
                 f"study {study.name!r} was started with mode = {ledger.aim.mode!r}, not {study.mode!r}: "
@@ -287,4 +287,4 @@ def _last_end(past: Sequence[Event]) -> Event:
 
 
 def _said(hopeless: Hopeless) -> str:
-    return f"{hopeless.cause}; correct it and resume the study, or let it go on with fail_fast=False"
+    return f"{hopeless.cause}; {hopeless.cure} and resume the study, or let it go on with fail_fast=False"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
-from workbench.algos.search.searchers import ListSearcher
+from workbench.algos.search.searchers import GridSearcher, ListSearcher
 from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.answers import check_scheduler
@@ -24,7 +24,7 @@ from workbench.core.protocols import RESERVED_METRICS, Executor, Scheduler, Trai
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.seeds import JUDGES
 from workbench.core.showing import settings_html
-from workbench.core.space import searcher_in, space_of
+from workbench.core.space import Space, searcher_in, space_of, try_constraint
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callback
 from workbench.study.run import StudyRun, see_through
@@ -78,7 +78,8 @@ class Study:
         Longest silence of a running phase before its worker is restarted, seconds.
     fail_fast : bool
         Whether to stop when the first trials, as many as there are slots and three at least, all fail in their first
-        phase of the same error: the code is at fault then. The study can be resumed once it is corrected.
+        phase of the same error: the code is at fault then. Also when a function ends in a phase that no trial has come
+        through: it yields less often than there are phases. The study can be resumed once it is corrected.
     mode : str
         ``max``, or ``min`` to minimise the score. Scores are logged, tabled and drawn as the trainable gives them.
     max_hours, target_score : float, optional
@@ -217,6 +218,9 @@ class Study:
         check = getattr(self.trainable, "check", None)
         if check is not None:
             check(names)
+        space, drawn = space_of(self.scheduler), not isinstance(searcher_in(self.scheduler), GridSearcher)
+        if drawn and isinstance(space, Space):  # a grid has asked the constraint of all its points
+            try_constraint(space)
 
     def check_travels(self) -> None:
         """Refuse what is trained if it cannot be sent to workers, in the way Dask will send it.

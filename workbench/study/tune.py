@@ -31,6 +31,7 @@ def tune(
     target_score: float | None = None,
     nodes: int | None = None,
     name: str | None = None,
+    resume: bool = False,
     db: str | Path = DEFAULT_DB,
     seed: int = 0,
 ) -> "Results":
@@ -58,6 +59,9 @@ def tune(
         Trials at a time, in processes of this machine; by default as of `Study`, one a core as far as memory allows.
     name : str, optional
         Of the study in the knowledge base; the function's, with a number if that is taken.
+    resume : bool
+        Go on with the study of that name, else of the function's, which was interrupted or is to have more `n_trials`
+        or `hours`; the rest as it was begun.
     db : path
     seed : int
 
@@ -65,8 +69,10 @@ def tune(
     ------
     InvalidInput
         Something given is wrong; nothing was written.
+    StudyError, SchedulerError
+        There is nothing to resume, it is being driven, or it was begun otherwise.
     FirstTrialsFailed
-        The first trials all failed of one error.
+        The first trials all failed of one error, or `train` yields less often than `n_phases` says.
 
     Examples
     --------
@@ -80,9 +86,11 @@ def tune(
         scheduler = ASHA(space, _MOST_TRIALS, n_phases, variant="stopping", seed=seed)
     else:
         scheduler = HyperTrick(space, n_trials, n_phases, seed=seed)
-    called = unique_name(_name_of(train), db) if name is None else name
+    if name is None:
+        name = _name_of(train) if resume else unique_name(_name_of(train), db)
     where: dict[str, Any] = {"db": db, "nodes": nodes, "seed": seed}
-    run = Study(called, scheduler, train, mode=mode, max_hours=hours, target_score=target_score, **where).start()
+    study = Study(name, scheduler, train, mode=mode, max_hours=hours, target_score=target_score, **where)
+    run = study.start(resume=resume)
     see_through(run, run.follow)
     return run.results()
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from workbench.algos.search.informed import InformedSearcher
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.analysis.confirmed import claimed, each_once, ranked
+from workbench.analysis.confirmed import each_once, ranked
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
@@ -37,7 +37,7 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
         Their names.
     best : int
         So many of the best configurations, each once, are tried first; 0 for none. They are ranked as a study ranks
-        its own (see `workbench.analysis.claims`), those of several studies together.
+        its own (see `workbench.analysis.claims`), those of several studies together by their scores alone.
     tell : bool
         Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`, `CostAwareSearcher`) of all
         their trials, those excepted that went on from another's weights.
@@ -49,6 +49,11 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     """
     if not whole(0).fits(best) or not studies:
         raise InvalidInput(f"a warm start needs one or more studies and best >= 0, got {studies} and {best!r}")
+    if not isinstance(db, (str, Path)):
+        raise InvalidInput(
+            f"warm_start needs db, the path of a knowledge base, got {type(db).__name__}: results that are in none go "
+            'into InformedSearcher(searcher, past=[{"config": …, "scores": […]}, …])'
+        )
     searcher = searcher_of(warm_start, searcher)
     space: Space | None = getattr(searcher, "space", None)
     with KnowledgeBase(db) as kb:
@@ -62,13 +67,14 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     past = [trial for trial in fit if trial["whole"]] if learns else []
     told = [{k: trial[k] for k in ("config", "scores")} for trial in past]
     claims = [claim for _, claims in earlier for claim in claims if space is None or _fits(space, claim["config"])]
-    return InformedSearcher(searcher, _ranked(claims)[:best], told)
+    return InformedSearcher(searcher, _ranked(claims, len(studies) > 1)[:best], told)
 
 
 def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Give a study's trials that have scored, and what it claims of its configurations; higher is better in both.
 
-    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claimed`, and config.
+    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claims`, in
+    their order, and config.
     """
     events = study.events()
     ledger, scores = Ledger(events), dict[int, dict[int, float]]()
@@ -81,16 +87,17 @@ def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str,
         for number, by_phase in scores.items()
     ]
     found = Results(study.name, study.spec, frames_of(events))
-    rows = claimed(found.frames.trials, found.judged_by)
+    rows = found.claims
     rows = rows.assign(claimed=sign * rows["claimed"], config=rows["trial"].map(configs))
     return trials, cast("list[dict[str, Any]]", rows.to_dict("records"))
 
 
-def _ranked(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give every configuration once, the best first, in the order that a study ranks its own."""
+def _ranked(claims: list[dict[str, Any]], several: bool) -> list[dict[str, Any]]:
+    """Give every configuration once, the best first, in the order that a study, or several together, ranks them."""
     if not claims:
         return []
-    rows = ranked(pd.DataFrame(claims))
+    rows = pd.DataFrame(claims)
+    rows = ranked(rows) if several else rows
     configs: list[dict[str, Any]] = each_once(rows, rows["config"])["config"].to_list()
     return configs
 

@@ -375,9 +375,10 @@ def test_its_finally_blocks_run_when_the_trial_is_closed() -> None:
 
 
 def test_the_record_says_which_function_and_its_mark_follows_its_code() -> None:
-    assert describe(as_factory(own.climb)) == {"kind": "tests.own:climb"}
+    assert describe(as_factory(own.forgetful)) == {"kind": "tests.own:forgetful"}
+    assert describe(as_factory(own.climb)) == {"kind": "tests.own:climb", "step": 1.0}
     assert describe(as_factory(partial(own.climb, step=2))) == {"kind": "tests.own:climb", "step": 2}
-    assert describe(own.Climber) == {"kind": "tests.own:Climber"}
+    assert describe(own.Climber) == {"kind": "tests.own:Climber", "step": 1.0}
     marks = {source_mark(as_factory(f)) for f in (own.climb, own.forgetful, partial(own.climb, step=2))}
     assert len(marks) == 2
     assert None not in marks

@@ -144,7 +144,7 @@ def test_every_kind_of_observation_reaches_a_network(kind):
     ],
 )
 def test_a_picture_has_20_pixels_a_side_and_a_grid_5_cells(shape, dtype, made):
-    env = readable(Sampled(spaces.Box(0, 1, shape, dtype)))
+    env = readable(Sampled(spaces.Box(0, 1, shape, dtype)), "Sampled-v0")
     assert env.observation_space.shape == env.reset(seed=0)[0].shape == made
 
 
@@ -244,6 +244,20 @@ def test_what_cannot_be_is_one_line_with_the_way_out(case):
     with pytest.raises(InvalidInput, match=line) as caught:
         GA3C(**settings)
     assert "\n" not in str(caught.value)
+
+
+def test_the_way_out_for_an_environment_of_a_module_names_the_module(own_module, monkeypatch):
+    find_game(f"{own_module}:Elsewhere-v0")
+    monkeypatch.setattr(sys.modules[own_module].Env, "action_space", spaces.Box(-1, 1))
+    with pytest.raises(InvalidInput, match=r"^own_module:Elsewhere-v0 has.*SB3\('PPO', 'own_module:Elsewhere-v0'\)"):
+        find_game(f"{own_module}:Elsewhere-v0")
+
+
+def test_an_id_that_nobody_has_registered_is_told_how_to():
+    for name, hint in [("Nowhere-v0", r"one of your own.*'my_module:NAME'"), ("math:My-v0", "math registers no")]:
+        with pytest.raises(InvalidInput, match=f"environment {name} cannot be made: NameNotFound.*; {hint}") as caught:
+            Recipe(name).make()
+        assert "\n" not in str(caught.value)
 
 
 def test_a_package_that_is_missing_is_one_line(monkeypatch):

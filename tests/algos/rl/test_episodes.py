@@ -78,6 +78,21 @@ def test_a_phase_that_is_gone_on_with_in_new_environments_waits_for_their_games_
         end.reached({"frames": 181, "episodes": 1})
 
 
+@pytest.mark.parametrize(("games_an_agent", "low", "high"), [(1, 0.4, 0.7), (3, 0.85, 0.97)])
+def test_in_environments_that_begin_together_the_first_games_to_end_are_the_shortest(games_an_agent, low, high):
+    """Lengths from 50 to 550, 300 in the mean: a limitation, for which phases should hold three games an agent."""
+    n, rng, scores = 32, np.random.default_rng(0), []
+    for _ in range(6):
+        end = PhaseEnd(Budget(frames=n * 300 * games_an_agent), 10, 10**6, "Mine-v0", "")
+        episodes, left, frames = Episodes(n, 100), rng.integers(50, 551, n), 0
+        while not end.reached({"frames": frames, "episodes": episodes.finished}):
+            left, frames = left - 1, frames + n
+            episodes.add(np.arange(n), np.ones(n), left == 0)
+            left = np.where(left == 0, rng.integers(50, 551, n), left)
+        scores.append(episodes.means()["score"] / 300)
+    assert low < np.mean(scores) < high
+
+
 class EnoughError(Exception):
     pass
 

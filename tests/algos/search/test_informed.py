@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from tests.support import NETWORK, SPACE, names_what_applies, simulate
@@ -89,6 +90,13 @@ def test_what_it_cannot_use_is_refused() -> None:
     for given in (5, GOOD[0]):
         with pytest.raises(InvalidInput, match="InformedSearcher needs first to be a list, each a table"):
             InformedSearcher(RandomSearcher(SPACE), given)
+    for past in ({"config": GOOD[0], "score": 1.0}, {**GOOD[0], "scores": [1.0]}, {"config": GOOD[0], "scores": "1"}):
+        with pytest.raises(InvalidInput, match=r'InformedSearcher needs past a table of "config", .* and "scores"'):
+            InformedSearcher(EvolutionSearcher(SPACE), past=[past])
+    with pytest.raises(InvalidInput, match=r"needs first to be a list, got a DataFrame: pass df.to_dict\('records'\)"):
+        InformedSearcher(RandomSearcher(SPACE), pd.DataFrame(GOOD))
+    with pytest.raises(InvalidInput, match=r"warm_start needs db, .* got DataFrame: .*Searcher\(searcher, past="):
+        warm_start(SPACE, pd.DataFrame(GOOD), "known")
     with pytest.raises(InvalidInput, match=r"warm_start draws configurations from a Space, .* got 5"):
         warm_start(5, "kb.db", "known")
 

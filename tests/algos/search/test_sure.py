@@ -8,6 +8,7 @@ from tests.algos.search.arena import play, told
 from tests.support import SPACE
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Sure
 from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Report, Verdict
 
 CONFIGS = [{"config_id": n} for n in range(9)]  # no hyperparameters: the surrogate says nothing
 
@@ -116,6 +117,31 @@ def test_a_repetition_that_fails_puts_its_configuration_below_all_others() -> No
     assert (scheduler.ask().candidate, scheduler.ask().candidate) == (0, 1)
     told(scheduler, 2, 0, math.nan, failed=True)
     assert scheduler.leader() == 1
+
+
+@pytest.mark.parametrize(("last", "repeated"), [(5.0, 1), (-9.0, 0)])
+def test_who_ends_first_is_repeated_only_if_nobody_on_the_way_is_better(last, repeated) -> None:
+    """As many nodes as configurations; the second is ahead until its last phase, and slow."""
+    scheduler = Sure(ListSearcher(CONFIGS), 3, 2, rungs=(), finalists=1, seeds=2)
+    for trial, score in enumerate((1.0, 5.0, 0.0)):
+        assert scheduler.ask().trial == trial
+        told(scheduler, trial, 0, score)
+    for trial, score in ((0, 1.0), (2, 0.0)):
+        assert told(scheduler, trial, 1, score) == ("stop", "finished")
+        assert scheduler.ask() is None
+    told(scheduler, 1, 1, last)
+    assert scheduler.ask().candidate == repeated
+
+
+def test_the_last_reason_names_the_leader() -> None:
+    scheduler = Sure(RandomSearcher(SPACE), 12, 4, finalists=2, seeds=2, warmup=4)
+    while (run := scheduler.ask()) is not None:
+        verdict, phase = Verdict.CONTINUE, 0
+        while verdict is Verdict.CONTINUE:
+            report = Report(run.trial, phase, -abs(run.config["lr"]), failed=run.trial >= 12 and phase == 1)
+            decision = scheduler.tell(report)[run.trial]
+            assert decision.reason["leader"] == scheduler.leader()
+            verdict, phase = decision.verdict, phase + 1
 
 
 @pytest.mark.parametrize(("seeds", "leader"), [(2, 1), (3, 0)])

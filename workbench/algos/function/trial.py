@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algos.function.state import load_state, save_state
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import EndedTooSoon, InvalidInput
 from workbench.core.failures import short
 from workbench.core.measured import number
 from workbench.core.protocols import RETURNS, Measured, Progress
@@ -53,8 +53,10 @@ class FunctionTrial:
 
         Raises
         ------
+        EndedTooSoon
+            It ended instead.
         InvalidInput
-            It ended instead, or yielded something else; the message names it and its line.
+            It yielded something else; the message names it and its line.
         """
         progress({})
         measured, self._state = self._read(self._thread.do(self._next, progress))
@@ -94,7 +96,7 @@ class FunctionTrial:
         except StopIteration as end:
             returned = "" if end.value is None else f" and returned {short(end.value)}, which is not used,"
             count = f"after {so_many(self._yields, 'yield')}" if self._yields else "without a yield"
-            raise InvalidInput(
+            raise EndedTooSoon(
                 f"{self._name} ended {count}{returned} and another phase was due: yield once in each of the "
                 "scheduler's n_phases; to yield more often does no harm"
             ) from None

@@ -24,6 +24,8 @@ Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 """A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
 itself: what takes an environment and gives one."""
 
+_NOT_THERE = (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound)
+
 SMALLEST_PICTURE = 20  # pixels a side: below, an array is a grid of things, and needs no stride
 SMALLEST_GRID = 5  # cells a side: two convolutions of 3 × 3 leave one
 
@@ -69,7 +71,9 @@ class Recipe:
                 env = wrap(env, **settings)
         except Exception as err:  # noqa: BLE001  an environment is anybody's code
             place = f" ({where})" if (where := place_of(err)) else ""
-            raise InvalidInput(f"environment {self.id} cannot be made: {type(err).__name__}: {err}{place}") from None
+            hint = f"; {how_to_register(self.id)}" if isinstance(err, _NOT_THERE) else ""
+            said = f"{type(err).__name__}: {err}{place}{hint}"
+            raise InvalidInput(f"environment {self.id} cannot be made: {said}") from None
         if not isinstance(env, gymnasium.Env):  # of a function that forgets its return
             raise InvalidInput(
                 f"the last wrapper of environment {self.id} gave {short(env)}: it takes an environment and returns one"
@@ -90,6 +94,14 @@ def registered(name: str) -> bool:
         with _said_of(f"environment {name}"):
             imported_module(module)
     return plain in gymnasium.registry
+
+
+def how_to_register(name: str) -> str:
+    """Say what to do about an environment that Gymnasium does not know."""
+    module, _, plain = name.rpartition(":")
+    if module:
+        return f"{module} registers no environment {plain!r}: gymnasium.register({plain!r}, …) it there"
+    return "one of your own: gymnasium.register it in a cell, or say 'my_module:NAME'"
 
 
 def longest_of(env: gymnasium.Env) -> int | None:
@@ -136,8 +148,8 @@ def by_the_interface(name: str) -> Iterator[None]:
         ) from None
 
 
-def readable(env: gymnasium.Env) -> gymnasium.Env:
-    """Wrap an environment, by Gymnasium's own wrappers, so that the networks here can play it.
+def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
+    """Wrap an environment, asked for by this name, with Gymnasium's own wrappers so that the networks here can play it.
 
     Observations become a vector, or a picture or grid with its channels first; actions are counted from 0. An
     environment that needs nothing comes back as it is.
@@ -147,7 +159,6 @@ def readable(env: gymnasium.Env) -> gymnasium.Env:
     InvalidInput
         Its actions are not discrete, or its observations cannot be flattened.
     """
-    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     actions, space = env.action_space, env.observation_space
     if not isinstance(actions, spaces.Discrete):
         by_sb3 = isinstance(actions, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary)

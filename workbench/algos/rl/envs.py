@@ -248,5 +248,6 @@ def _vector_env(game: Game, n_envs: int, max_episode_frames: int | None) -> Vect
             return env
         env.close()
     return SyncVectorEnv(
-        [lambda: _Untold(readable(recipe.make(max_episode_frames)))] * n_envs, autoreset_mode=AutoresetMode.NEXT_STEP
+        [lambda: _Untold(readable(recipe.make(max_episode_frames), recipe.id))] * n_envs,
+        autoreset_mode=AutoresetMode.NEXT_STEP,
     )

@@ -10,7 +10,7 @@ import ale_py.roms
 import gymnasium
 import numpy as np
 
-from workbench.algos.rl.environment import Recipe, Wrapper, longest_of, readable, registered
+from workbench.algos.rl.environment import Recipe, Wrapper, how_to_register, longest_of, readable, registered
 from workbench.algos.rl.frames import SIDE, STACK
 from workbench.core.errors import InvalidInput, unknown
 
@@ -130,12 +130,11 @@ def find_game(
 
 
 def _unknown_game(name: str, roms: Iterable[str]) -> InvalidInput:
-    module, _, plain = name.rpartition(":")
-    if module:
-        return InvalidInput(f"{module} registers no environment {plain!r}: gymnasium.register({plain!r}, …) it there")
+    if ":" in name:
+        return InvalidInput(how_to_register(name))
     others = [i for i, spec in gymnasium.registry.items() if not str(spec.entry_point).startswith(_NOT_PLAYED)]
     said = unknown("game", name, [*roms, *(i for i in others if "/" not in i)])
-    return InvalidInput(f"{said}; one of your own: gymnasium.register it in a cell, or say 'my_module:NAME'")
+    return InvalidInput(f"{said}; {how_to_register(name)}")
 
 
 @cache  # a fifth of a second otherwise, for all settings and trials that are made
@@ -168,7 +167,7 @@ def _gymnasium_game(recipe: Recipe) -> Game:
                 f"{recipe.id} shows Atari's bare screens, {screen} each and none before it, from which nobody learns: "
                 "name the game alone, as in 'Pong', or put wrappers around it that shrink and stack its frames"
             )
-        env = readable(plain)
+        env = readable(plain, recipe.id)
         actions, obs = env.action_space, env.observation_space
         assert isinstance(actions, gymnasium.spaces.Discrete)
         assert obs.shape is not None

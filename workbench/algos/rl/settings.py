@@ -47,8 +47,9 @@ class Settings:
     min_games, score_window : int
         What a phase's score is made of, the same for every trial of a study: the mean raw return of the games that
         *ended in that phase*, of the last `score_window` of them (the authors': 1000). A phase goes on until
-        `min_games` have: so a policy that survives long is not punished, and nothing is ever said of part of a game.
-        Where games may be endless, see `max_episode_frames`.
+        `min_games` have, for nothing is ever said of part of a game. In new environments the first games to end are the
+        shortest: let a phase have frames for three games an agent or more. Where games may be endless, see
+        `max_episode_frames`.
     learning_rate, gamma, t_max : float, float, int
         The paper's three hyperparameters; t_max is the most transitions a segment holds.
     n_agents : int
@@ -61,7 +62,8 @@ class Settings:
         Train on rewards clipped to [-1, 1]; by default on Atari only. Scores are of raw rewards.
     start_from : str or None
         Directory of a checkpoint (see `Trial.save`) that a trial begins from: weights, optimiser statistics, counters
-        and scores; the configuration is the trial's own. From scratch by default.
+        and scores; the configuration is the trial's own. `init` is then of no use, nor is `initial_square` unless the
+        checkpoint is BA3C's, whose statistics no other system has. From scratch by default.
     noop_max, max_episode_frames, repeat_action_probability, fire_on_reset
         See `Rules`. If the budget is spent and no game has ended for so many frames that the longest one of every agent
         would have fitted in, the phase fails. With a limit on games that cannot happen; without one, neither here nor
@@ -165,7 +167,7 @@ class Settings:
     @property
     def idle(self) -> dict[str, str]:
         """Hyperparameters that change nothing with these settings → the setting because of which they do not."""
-        return {}
+        return {} if self.start_from is None else {"init": "start_from"}
 
     def check(self, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that no trial could take, or that would change nothing, before a study starts."""

@@ -2,16 +2,27 @@
 
 import copy
 import sys
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.core.checks import TABLE, check_each
+from workbench.core.checks import TABLE, Rule, check_each, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report
 from workbench.core.showing import settings_html
 from workbench.core.space import Space
+
+_PAST = Rule(
+    'a table of "config", a table of hyperparameters, and "scores", a list of numbers',
+    lambda value: (
+        isinstance(value, Mapping)
+        and isinstance(value.get("config"), Mapping)
+        and isinstance(scores := value.get("scores"), Collection)
+        and not isinstance(scores, str)
+        and all(map(is_number, scores))
+    ),
+)
 
 
 @dataclass
@@ -30,7 +41,7 @@ class InformedSearcher:
         Tried first, in this order.
     past : sequence of Mapping
         Trials of earlier studies for a searcher that learns: ``config``, and ``scores`` phase by phase from the first,
-        higher being better. See `workbench.warm_start`.
+        higher being better: negated where the study minimises. See `workbench.warm_start`.
     """
 
     searcher: Searched
@@ -41,7 +52,8 @@ class InformedSearcher:
 
     def __post_init__(self) -> None:
         self.searcher = copy.deepcopy(searcher_of(self, self.searcher))
-        check_each(self, TABLE, "first", "past")
+        check_each(self, TABLE, "first")
+        check_each(self, _PAST, "past")
         space: Space | None = getattr(self.searcher, "space", None)
         for config in (*self.first, *(one["config"] for one in self.past)):
             if space is not None:

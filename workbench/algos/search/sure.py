@@ -36,8 +36,8 @@ class Sure:
       still to come to start next: the one with the highest mean plus one standard deviation.
     - **Stopped** is a reporter whose estimate is not among the best 1/eta of those that have reported, once a tenth of
       the phases is over; not among the best 1/eta² once three tenths are. As many as there are finalists always stay.
-    - **Repeated**: when all have been started, the best few of those that ended are run again with other seeds, and the
-      mean over seeds decides.
+    - **Repeated**: when all have been started, the best few are run again with other seeds, each once it has ended, and
+      the mean over seeds decides. Those whose first trials still run are ranked among them: who ends first waits.
 
     To recommend where early scores tell; where the best rise last it stops them (`docs/comparisons.md` has both kinds).
     Where training diverged, or failed, the configuration ranks below all others. The searcher is asked for all
@@ -102,6 +102,7 @@ class Sure:
         self._means = np.zeros(self.n_configs)
         self._surrogate: Surrogate | None = None  # until the first is asked for
         self._unstarted: list[int] = []
+        self._under_way: list[int] = []  # whose first trial runs
         self._n_left = self.n_configs  # that have not been stopped early
         self._ended: list[_Candidate] = []  # with a trial that ran to its end
 
@@ -165,8 +166,9 @@ class Sure:
         if self._unstarted:
             number = self._most_promising(self._surrogate)
             self._unstarted.remove(number)
+            self._under_way.append(number)
             return self._note(self._candidates[number], self._trials.begin(number))
-        finalists = [c for c in self._ended[: self.finalists] if len(c.trials) < self.seeds]
+        finalists = [c for c in self._finalists() if len(c.trials) < self.seeds]
         if not finalists or len(self._trials) >= self.n_trials:
             return None
         candidate = min(finalists, key=lambda c: len(c.trials))
@@ -182,7 +184,9 @@ class Sure:
         decision = self._judge(candidate, report, self._surrogate.seen)
         if decision.verdict is Verdict.STOP:
             self._trials.end(report.trial)
-            self._n_left -= report.trial == candidate.trials[0] and decision.reason["mode"] != "finished"
+            if report.trial == candidate.trials[0]:
+                self._under_way.remove(candidate.number)
+                self._n_left -= decision.reason["mode"] != "finished"
         return {report.trial: decision}
 
     def _most_promising(self, surrogate: Surrogate) -> int:
@@ -190,6 +194,11 @@ class Sure:
             return self._unstarted[0]
         hopes = self._means[self._unstarted] + surrogate.spreads(self._unstarted)
         return self._unstarted[int(hopes.argmax())]
+
+    def _finalists(self) -> "list[_Candidate]":
+        """Give the ended ones that would be among the best few if nothing changed until all first trials have ended."""
+        under_way, best = self._means[self._under_way], enumerate(self._ended[: self.finalists])
+        return [c for n, c in best if n + np.count_nonzero(under_way > self._means[c.number]) < self.finalists]
 
     def _note(self, candidate: "_Candidate", run: Run) -> Run:
         candidate.trials.append(run.trial)
@@ -217,9 +226,9 @@ class Sure:
                 self._means = surrogate.means()
 
     def _judge(self, candidate: "_Candidate", report: Report, seen: Indices) -> Decision:
-        if report.failed:
-            return Decision(Verdict.STOP, {"mode": "failed"})
         leader = {"leader": self.leader()}
+        if report.failed:
+            return Decision(Verdict.STOP, {"mode": "failed", **leader})
         if report.phase == self.n_phases - 1:
             return Decision(Verdict.STOP, {"mode": "finished", **leader})
         if report.trial != candidate.trials[0]:

@@ -143,7 +143,7 @@ def _claims(recorded: Mapping[str, Mapping[str, Results]]) -> Pairs:
             yield better(number, saved, _origin(*games), why)
     same = find(CLAIMS, "Sec. 5.2.4", SAME)
     for game, both in ((game, chosen[game]) for game in ("ms_pacman", "boxing") if game in chosen):
-        first, second = (study.summary["best_config"] for study in both.values())
+        first, second = (study.best_config for study in both.values())
         n, shared = len(both["hypertrick"].frames.trials), float(first == second)
         why = f"{game}, one study each, {n} configurations: {'the same' if shared else 'others'}"
         yield met(same, bool(shared), shared, 1 / n, _origin(game), why)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.core.checks import is_number
+from workbench.core.checks import is_finite, is_number
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
@@ -102,24 +102,20 @@ class OptunaExport(Exporter):
         score, aim = self.ledger.trials[number].last_score, self.ledger.aim
         if score is None or aim.second is None:
             return None if score is None else [score]
-        second = self.last[number].get(aim.second)
-        return None if second is None else [score, float(second)]
-
-
-def _is_finite(value: object) -> bool:
-    return is_number(value) and math.isfinite(value)
+        second = float(self.last[number].get(aim.second, math.nan))
+        return None if math.isnan(second) else [score, second]  # Optuna would keep a NaN, and not read it again
 
 
 def _kept(config: Config) -> Config:
-    """Give a configuration as attributes: what is no finite number is none in JSON, and is told in words."""
-    return {name: str(value) if is_number(value) and not _is_finite(value) else value for name, value in config.items()}
+    """Give a configuration as attributes: what is no finite number for Optuna is told in words."""
+    return {name: str(value) if is_number(value) and not is_finite(value) else value for name, value in config.items()}
 
 
 def _distribution(optuna: Any, domain: Domain | None, value: Scalar) -> Any:
     """Optuna's counterpart of a domain; of a finite number without one a range of its own, else none."""
     kinds = optuna.distributions
     if domain is None or not domain.contains(value):
-        return kinds.FloatDistribution(float(value), float(value)) if _is_finite(value) else None
+        return kinds.FloatDistribution(float(value), float(value)) if is_finite(value) else None
     if isinstance(domain, Choice):
         return kinds.CategoricalDistribution(domain.values)
     low, high, log = domain.grid(2)[0], domain.grid(2)[-1], isinstance(domain, LogUniform)

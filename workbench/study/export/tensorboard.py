@@ -4,10 +4,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from workbench.core.checks import is_finite
 from workbench.core.protocols import Event
 from workbench.study.export.exporter import Exporter, needed, numbers_of, own_folder, step_of
 
-_TAKEN = (bool, int, float, str)  # as values of hyperparameters
+_TAKEN = (bool, float, str)  # as values of hyperparameters, and whole numbers as far as a float can be as large
 
 
 class TensorBoardExport(Exporter):
@@ -47,7 +48,8 @@ class TensorBoardExport(Exporter):
         score = trial.best_score
         if trial.state.over and score is not None and math.isfinite(score) and self._told.get(number) != score:
             self._told[number] = score
-            config = {name: v if isinstance(v, _TAKEN) else str(v) for name, v in trial.config.items()}
+            taken = {name: isinstance(v, _TAKEN) or is_finite(v) for name, v in trial.config.items()}
+            config = {name: v if taken[name] else str(v) for name, v in trial.config.items()}
             self._writer(number).add_hparams(config, {"hparam/best_score": score}, run_name=".")
         if trial.state.over and number in self._writers:
             self._writers.pop(number).close()

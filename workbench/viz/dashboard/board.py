@@ -108,7 +108,7 @@ class Board:
             self._numbers, self._meta = {}, {}
             self._slot_time.take(news.events)
         if len(news.points):
-            self.ledger.at = max(self.ledger.at, float(news.points["at"].max()))
+            self.ledger.pass_to(news.points["at"].max())
             self._waiting.append(news.points)
         if not news.more:
             points = joined(self._waiting)

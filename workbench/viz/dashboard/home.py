@@ -162,7 +162,7 @@ class _Followed:
             self._ledger.see(event)
             if event.kind is Kind.INTERVENTION:
                 self._asked.append(intervention_row(event))
-        self._ledger.at = max(self._ledger.at, self._study.last_metric_s)  # it goes on within phases too
+        self._ledger.pass_to(self._study.last_metric_s)
         self._driven = was_driven or self._is_driven()
 
     def _is_driven(self) -> bool:

@@ -188,11 +188,11 @@ def test_the_last_evaluation_is_told_by_a_trial_that_goes_on_from_a_checkpoint(t
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
 def test_a_phase_that_was_interrupted_is_run_to_its_end_by_new_ranks_and_no_further(tmp_path, monkeypatch, how):
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
-    factory = cartpole(updates=400, n_ranks=2, **how)
+    factory = cartpole(updates=80, n_ranks=2, **how)
     ranks = ranks_of(factory)
 
     def leave(metrics):
-        if metrics["updates"] >= 20:
+        if metrics["updates"] >= 10:
             raise InterruptedError
 
     with pytest.raises((InterruptedError, PeerLost)):
@@ -200,11 +200,11 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_by_new_ranks_and_no_furt
     done = ranks[0].learner.updates
     ranks[0].save(tmp_path)
     close(ranks)
-    assert 20 <= done < 400
+    assert 10 <= done < 80
     again = ranks_of(factory)
     again[0].load(tmp_path)
-    assert train(again)["updates"] == 400  # another 400 would come to more
-    assert train(again)["updates"] == 800
+    assert train(again)["updates"] == 80  # another 80 would come to more
+    assert train(again)["updates"] == 160
     close(again)
 
 

@@ -87,11 +87,13 @@ def test_asynchronously_every_gradient_is_applied_however_old():
     books.server.close()
 
 
-def test_after_the_last_update_nothing_is_applied_and_all_are_sent_home():
-    books = Books(1, last=1)
+@pytest.mark.parametrize("synchronous", [True, False])
+def test_after_the_last_update_what_comes_is_dropped_and_all_are_sent_home(synchronous):
+    books = Books(1, synchronous=synchronous, last=1)
     books.push(0, 0)
     books.push(1, 0)
     assert len(books.updates) == 1
+    assert books.heard == [(0, False), (1, True)]
     assert all(books.server.pull(rank, 0).over for rank in (0, 1))
     books.server.close()
 

@@ -13,6 +13,7 @@ from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, nothing, r
 from tests.algos.rl.rollouts import fixed_rollout
 from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ba3c.connection import Connection
 from workbench.algos.rl.ba3c.exchange import MAX_LAG, N_STATS, Stats, flat
 from workbench.algos.rl.ba3c.local_gang import LocalGang
 from workbench.algos.rl.ba3c.peers import Peers
@@ -134,6 +135,28 @@ def test_all_ranks_hold_the_same_bits_after_every_phase_and_the_same_seed_gives_
     assert np.array_equal(*runs)
 
 
+def test_rank_0_scores_the_games_of_every_update_in_the_order_of_ranks_whenever_messages_come(monkeypatch):
+    ready = Connection.ready
+    monkeypatch.setattr(Connection, "ready", lambda self, seconds=0.0: seconds > 0 and ready(self, seconds))
+    ranks = ranks_of(cartpole(40, n_ranks=2, max_episode_frames=None))
+    told: dict[int, list[list[float]]] = {0: [], 1: []}
+
+    def noting(rank, summary):
+        def noted():
+            told[rank.rank].append(summary()["returns"])
+            return summary()
+
+        return noted
+
+    for rank in ranks:
+        rank.player.summary = noting(rank, rank.player.summary)
+    train(ranks)
+    games = [game for update in zip(told[0], told[1], strict=True) for returns in update for game in returns]
+    assert list(ranks[0].episodes.returns) == games
+    assert all(map(any, told.values()))  # both have ended some
+    close(ranks)
+
+
 def test_experiences_of_a_batch_are_exactly_as_many_as_asked_for_and_none_is_lost():
     ranks = ranks_of(cartpole(updates=20, n_ranks=2, batch=7, max_episode_frames=None))
     metrics = train(ranks)
@@ -145,6 +168,19 @@ def test_experiences_of_a_batch_are_exactly_as_many_as_asked_for_and_none_is_los
     assert metrics["episodes"] == sum(rank.player.episodes.finished for rank in ranks)
     assert sorted(ranks[0].episodes.returns) == sorted(r for rank in ranks for r in rank.player.episodes.returns)
     close(ranks)
+
+
+def test_games_of_environments_that_are_no_more_are_not_told_of_those_that_come_after():
+    (rank,) = ranks_of(cartpole(n_ranks=1))
+    rank._open()
+    rank.player.contribution(0.0)
+    rank.player.gather()  # games of two steps, of which nothing is told
+    rank.close()
+    before = rank.player.episodes.finished
+    rank._open()
+    told = rank.player.played()
+    assert len(told.returns) == rank.player.episodes.finished - before > 0
+    rank.close()
 
 
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
@@ -268,7 +304,7 @@ def test_asynchronously_every_gradient_is_an_update_and_some_are_stale(n_servers
     metrics = train(ranks)
     assert metrics["train_batch_mean"] == 8  # the effective batch is the local one
     assert metrics["updates"] == 40
-    assert metrics["dropped"] == 0
+    assert metrics["dropped"] <= 1  # the other rank's, after the last update
     close(ranks)
 
 

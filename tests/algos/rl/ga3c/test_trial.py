@@ -221,6 +221,10 @@ def test_configs_are_checked_before_anything_starts():
     TINY.check(["n_trainers"])
     with pytest.raises(InvalidInput, match="n_trainers changes nothing in GA3C with lockstep=True"):
         replace(TINY, lockstep=True, n_groups=1).check(["n_trainers"])
+    started = replace(TINY, lockstep=True, n_groups=1, start_from="there")
+    for name, because in (("n_trainers", "lockstep=True"), ("init", "start_from='there'")):
+        with pytest.raises(InvalidInput, match=f"{name} changes nothing in GA3C with {because}"):
+            started.check([name])
 
 
 @pytest.mark.parametrize(
@@ -377,7 +381,7 @@ def test_a_trial_that_should_start_from_nothing(tmp_path):
 @pytest.mark.parametrize("lockstep", [False, True])
 def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further(tmp_path, monkeypatch, lockstep):
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
-    factory = replace(TINY, phase=Budget(updates=120), lockstep=lockstep)
+    factory = replace(TINY, phase=Budget(updates=60), lockstep=lockstep)
     first = factory({}, 0)
 
     def leave(metrics):
@@ -389,13 +393,13 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further
     done = first.learner.updates
     first.save(tmp_path)
     first.close()
-    assert 20 <= done < 120
+    assert 20 <= done < 60
     second = factory({}, 0)
     second.load(tmp_path)
     ended = second.train_phase(silent)
-    assert 120 <= ended["updates"] < 120 + done  # another 120 would come to more
+    assert 60 <= ended["updates"] < 60 + done  # another 60 would come to more
     assert ended["games"] == ended["episodes"]  # those of before count as well
-    assert 240 <= second.train_phase(silent)["updates"] < 240 + done
+    assert 120 <= second.train_phase(silent)["updates"] < 120 + done
     second.close()
 
 

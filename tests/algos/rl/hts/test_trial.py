@@ -506,6 +506,8 @@ def test_configs_are_checked_before_anything_starts():
         a2c.check(["learning_rate", "clip_ratio"])
     with pytest.raises(InvalidInput, match="t_max changes nothing in HTS with method='ppo'"):
         ppo({"t_max": 2}, 0)
+    with pytest.raises(InvalidInput, match="init changes nothing in HTS with start_from='there'"):
+        replace(ppo, start_from="there").check(["init"])
 
 
 # --- learning

@@ -38,7 +38,7 @@ class ParameterServer(ShardServer):
         Gradients an update waits for: k of the n ranks'. Those of the same version that come later are dropped. 1 in
         the asynchronous variant.
     synchronous : bool
-        Whether a gradient of older weights is dropped; else it is applied all the same.
+        Whether a gradient of older weights is dropped; else it is applied all the same, until the phase is over.
     update : callable
         ``(contributions, squares) -> Step``: counts the update of these gradients, whose mean has these squared norms,
         (T,), tensor by tensor; raises if it must not be made.
@@ -90,9 +90,9 @@ class ParameterServer(ShardServer):
             shard.load(receive(follower, alive)[1])
 
     def _decide(self, contribution: Contribution, message: dict[str, Any], alive: Alive) -> None:
-        late = self.synchronous and contribution.version != self.weights.version
-        self._count(contribution, message, late)
-        if late or self.weights.over:
+        unused = self.weights.over or (self.synchronous and contribution.version != self.weights.version)
+        self._count(contribution, message, unused)
+        if unused:
             self._announce({"late": True, "ranks": [contribution.rank]})
             self.dismiss([contribution.rank])
             return

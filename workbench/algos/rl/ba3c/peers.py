@@ -149,28 +149,22 @@ class Peers:
         """Sum over all ranks, the same bits on every rank."""
         return numbers if self._reduce is None else self._reduce.sum(numbers, alive)
 
-    def collect(self, summary: dict[str, Any], alive: Alive, *, last: bool) -> list[dict[str, Any]]:
-        """Bring what every rank says of its episodes to rank 0, as it comes in; if `last`, wait for all of it.
+    def collect(self, summary: dict[str, Any], alive: Alive) -> list[dict[str, Any]]:
+        """Bring what every rank says of its episodes to rank 0, in their order, at every update.
+
+        All have just left the all-reduce, so hardly anybody is waited for; and rank 0 scores what the same seed played,
+        however quick messages are.
 
         Parameters
         ----------
         summary : dict
             This rank's: ``returns`` and ``lengths`` of the episodes finished.
         alive : callable
-        last : bool
-            It is the phase's last.
         """
         if self.rank:
-            if last or summary["returns"]:
-                self.connections[0].send(summary | {"last": last})
+            self.connections[0].send(summary)
             return []
-        summaries = [summary]
-        for connection in self.connections:
-            ended = False
-            while not ended and (last or connection.ready()):
-                summaries.append(receive(connection, alive)[0])
-                ended = summaries[-1]["last"]
-        return summaries
+        return [summary, *(receive(connection, alive)[0] for connection in self.connections)]
 
     def leave(self) -> None:
         """Close the connections; what others send or await of this rank fails."""

@@ -83,7 +83,7 @@ class Player:
         """Play in new environments; what was played in others and not trained on is forgotten."""
         self.episodes.abandon()
         self._group, self.pool, self._free = group, Pool(), list(range(self._segments.n))
-        self._counted_steps, self._left = 0, None
+        self._counted_steps, self._counted_episodes, self._left = 0, self.episodes.finished, None
 
     def gather(self) -> Rollout:
         """Play until there is a batch, exactly; what is too much opens the next one."""

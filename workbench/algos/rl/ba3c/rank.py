@@ -131,6 +131,8 @@ class BA3CTrial(Trial):
         while not over:
             seconds = 0.0 if self.rank else self._meter.seconds  # one clock counts
             numbers = self._peers.sum(player.contribution(seconds), self._report_if_due)
+            for summary in self._peers.collect(player.summary(), self._report_if_due):
+                self.episodes.merge(summary["returns"], summary["lengths"])
             stats = Stats.of(numbers[-N_STATS:])
             mean = unflat(numbers[:-N_STATS] / self.settings.n_ranks, list(self.model.parameters()))
             self._make(stats, partial(self.learner.step, mean))
@@ -139,8 +141,6 @@ class BA3CTrial(Trial):
             self._steps += int(stats.steps)
             self._finished += int(stats.episodes)
             over = self._is_over(stats.seconds)
-            for summary in self._peers.collect(player.summary(), self._report_if_due, last=over):
-                self.episodes.merge(summary["returns"], summary["lengths"])
             self._evaluate_if_due(player.version)
 
     def _run_by_servers(self) -> None:

@@ -118,7 +118,7 @@ class GA3C(RMSPropSettings):
     @property
     def idle(self) -> dict[str, str]:
         """In the deterministic mode there is one of each."""
-        return dict.fromkeys(("n_predictors", "n_trainers"), "lockstep") if self.lockstep else {}
+        return super().idle | (dict.fromkeys(("n_predictors", "n_trainers"), "lockstep") if self.lockstep else {})
 
     @property
     def repeatable(self) -> bool:

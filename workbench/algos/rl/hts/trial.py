@@ -59,7 +59,8 @@ class HTS(RMSPropSettings):
         that only reset an environment count as well, and are not trained on.
     method : {"a2c", "ppo"}
         What an update is. A2C: one step along the delayed gradient of `actor_critic_loss`, returns cut after `t_max`
-        steps. PPO: `proximal_update`, on advantages that `t_max` does not cut.
+        steps, and at every barrier: every `t_max` from `sync_interval` up is the same. PPO: `proximal_update`, on
+        advantages that `t_max` does not cut.
     n_executors : int or None
         Threads that step environments, each an equal part of them; one an environment by default.
     n_actors : int
@@ -122,7 +123,7 @@ class HTS(RMSPropSettings):
     def idle(self) -> dict[str, str]:
         """What the other method reads."""
         of_ppo = ("gae_lambda", "clip_ratio", "n_epochs", "n_minibatches")
-        return dict.fromkeys(of_ppo if self.method == "a2c" else ("t_max",), "method")
+        return super().idle | dict.fromkeys(of_ppo if self.method == "a2c" else ("t_max",), "method")
 
     @property
     def repeatable(self) -> bool:
