@@ -280,7 +280,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=as_many_steps,
         scales={
-            "minutes": StepRuns(seeds=8),
+            "minutes": StepRuns(seeds=20),
             "hours": StepRuns(seeds=20, frames=200_000),
             "paper": StepRuns(seeds=5, frames=40_000_000, phases=100, game="Pong"),
         },
