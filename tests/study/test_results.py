@@ -14,8 +14,7 @@ from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.knowledge import StudyLog
-from workbench.study.results import Results
-from workbench.study.saved import best_checkpoint
+from workbench.study.results import Results, best_checkpoint
 from workbench.study.warm import warm_start
 
 SCHEDULER = HyperTrick(RandomSearcher(SPACE), 8, 3)

@@ -153,8 +153,7 @@ def _show(arguments: argparse.Namespace) -> int:
     from workbench.analysis import failures
     from workbench.core.showing import finite_only
     from workbench.core.toml import toml_lines
-    from workbench.study.results import Results
-    from workbench.study.saved import best_checkpoint
+    from workbench.study.results import Results, best_checkpoint
 
     results = Results.open(arguments.db, arguments.name)
     numbers, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]

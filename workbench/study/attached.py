@@ -163,7 +163,7 @@ class AttachedStudy:
 
         ``workbench evaluate`` plays games with it; a trainable's `load` takes it.
         """
-        from workbench.study.saved import best_checkpoint
+        from workbench.study.results import best_checkpoint
 
         return best_checkpoint(self.db, self.name)
 

@@ -22,7 +22,8 @@ from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.record import last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
-from workbench.study.saved import best_of, check_whose, checkpoint_store
+from workbench.study.results import best_of
+from workbench.study.saved import check_whose, checkpoint_store
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore

@@ -2,14 +2,17 @@
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from workbench.core import record
 from workbench.core.describe import explain_of, why
 from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.ledger import Ledger
+from workbench.core.protocols import Event
 from workbench.core.record import size_of_record
 from workbench.core.showing import four_digits
 from workbench.core.size import Size
@@ -118,8 +121,6 @@ class Results:
     @property
     def best_checkpoint(self) -> str | None:
         """Where the weights of the configuration to take are now, see `AttachedStudy`; ``None`` of a recording."""
-        from workbench.study.saved import best_checkpoint
-
         return None if self.db is None else best_checkpoint(self.db, self.name)
 
     def importance(self, phase: int | None = None) -> "Importance":
@@ -300,6 +301,34 @@ def _trials_table(f: Frames) -> "pd.DataFrame":
     idle += ["candidate"] if (f.trials["candidate"] == f.trials["trial"]).all() else []
     columns = {"tags": table["trial"].map(tags).fillna("")} if len(tags) else {}
     return table.drop(columns=idle, errors="ignore").assign(**columns)
+
+
+def best_checkpoint(db: str | Path, name: str) -> str | None:
+    """Give the path or URL of `best_of` a study; ``None`` where it has none, or is simulated.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+    """
+    from workbench.study.saved import checkpoint_store
+
+    with KnowledgeBase(db) as kb:
+        study = kb[name]
+        events = [] if study.spec.get("simulated") else study.events()
+    best = best_of(study.spec, events)
+    return best and f"{checkpoint_store(db, name, record.recorded_place(events)).root}/{best}"
+
+
+def best_of(spec: Mapping[str, Any], events: Sequence[Event]) -> str | None:
+    """Name the checkpoint of the configuration to take, see `Results.best`: of its seeds' phases the best one's."""
+    from workbench.analysis import searching
+    from workbench.knowledge import frames_of
+
+    found = Results("", spec, frames_of(events))
+    trials = searching(found.frames.trials)
+    seeds = trials.loc[trials["candidate"] == found.best.get("candidate"), "trial"]
+    return record.best_checkpoint(events, Ledger(events), seeds)
 
 
 def _what_ran(spec: Mapping[str, Any]) -> str:

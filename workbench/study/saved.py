@@ -1,12 +1,11 @@
 """Where a study's checkpoints are, and whose: found, claimed for one study, kept apart from others'."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.core import record
 from workbench.core.errors import CheckpointError, StudyError
-from workbench.core.ledger import Ledger
 from workbench.core.places import in_home
 from workbench.core.protocols import Event
 
@@ -24,35 +23,6 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
     db = real_path(db)
     beside = db.parent / f"{db.stem}.checkpoints" / name
     return CheckpointStore(in_home(elsewhere) if elsewhere else str(beside))
-
-
-def best_checkpoint(db: str | Path, name: str) -> str | None:
-    """Give the path or URL of `best_of` a study; ``None`` where it has none, or is simulated.
-
-    Raises
-    ------
-    DatabaseError, StudyError
-        There is no such file, or no such study in it.
-    """
-    from workbench.knowledge import KnowledgeBase
-
-    with KnowledgeBase(db) as kb:
-        study = kb[name]
-        events = [] if study.spec.get("simulated") else study.events()
-    best = best_of(study.spec, events)
-    return best and f"{checkpoint_store(db, name, record.recorded_place(events)).root}/{best}"
-
-
-def best_of(spec: Mapping[str, Any], events: Sequence[Event]) -> str | None:
-    """Name the checkpoint of the configuration to take, see `Results.best`: of its seeds' phases the best one's."""
-    from workbench.analysis import searching
-    from workbench.knowledge import frames_of
-    from workbench.study.results import Results
-
-    found = Results("", spec, frames_of(events))
-    trials = searching(found.frames.trials)
-    seeds = trials.loc[trials["candidate"] == found.best.get("candidate"), "trial"]
-    return record.best_checkpoint(events, Ledger(events), seeds)
 
 
 def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
