@@ -153,14 +153,14 @@ def _show(arguments: argparse.Namespace) -> int:
     from workbench.analysis import failures
     from workbench.core.showing import finite_only
     from workbench.core.toml import toml_lines
-    from workbench.study.results import Results, best_checkpoint
+    from workbench.study.results import Results
 
     results = Results.open(arguments.db, arguments.name)
     numbers, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]
     summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": numbers["trials"]}
     if results.best:
         summary["best"] = {"trial": results.best["trial"], "score": results.best_score, "config": results.best_config}
-        if (checkpoint := best_checkpoint(arguments.db, arguments.name)) is not None:
+        if (checkpoint := results.best_checkpoint) is not None:
             summary["best"]["checkpoint"] = checkpoint
     if results.spec.get("simulated"):
         summary["simulated"] = True
