@@ -14,13 +14,14 @@ class Paced:
     """Phases of so many steps of so many seconds.
 
     Each step is a line of the file `record`, if there is one: trial's seed, phase, step, process,
-    CUDA_VISIBLE_DEVICES. A phase goes on until `processes` of them have written there.
+    CUDA_VISIBLE_DEVICES. A phase goes on until `processes` of them have written there, and the file `gate` is there.
     """
 
     steps: int = 10
     step_s: float = 0.05
     record: str = ""
     processes: int = 0
+    gate: str = ""
 
     def __call__(self, config, seed):
         return _PacedTrial(self, config, seed)
@@ -34,14 +35,16 @@ class _PacedTrial:
         self.phase = self.step = self.total = 0
 
     def train_phase(self, progress):
-        while self.step < self.how.steps or not self._all_there():
+        while self.step < self.how.steps or not self._may_end():
             self._step()
             progress({"step": float(self.step)})
         self.step = 0
         self.phase += 1
         return {"score": score_of(self.config, self.seed, self.phase - 1), "total": float(self.total)}
 
-    def _all_there(self) -> bool:
+    def _may_end(self) -> bool:
+        if self.how.gate and not Path(self.how.gate).exists():
+            return False
         if not self.how.processes:
             return True
         lines = Path(self.how.record).read_text().splitlines()
