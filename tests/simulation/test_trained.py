@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.support import SPACE, Deterministic, MemoryLog, score_of
@@ -58,7 +59,10 @@ def test_durations_are_fixed_spread_or_measured(tmp_path) -> None:
     drawn = simulate(scheduler, spread)
     assert drawn.makespan == simulate(scheduler, spread).makespan != 4.0
     assert drawn.makespan != simulate(scheduler, replace(spread, seed=1)).makespan
-    assert len(set((drawn.busy_to_s - drawn.busy_from_s).round(9))) == 4  # by trial and by phase
+    took = (drawn.busy_to_s - drawn.busy_from_s).round(9)
+    assert len(set(took)) == 4  # by trial and by phase
+    as_configurations = 2.0 * math.exp(0.5 * np.random.default_rng(0).normal())
+    assert round(as_configurations, 9) not in took, "drawn from what the first configuration is drawn from"
     assert simulate(scheduler, TrainedPhases(Deterministic, tmp_path, phase_s=2.0)).makespan == 4.0
     assert simulate(scheduler, TrainedPhases(Deterministic, tmp_path, phase_s=None)).makespan > 0
 

@@ -74,8 +74,8 @@ class TrainedPhases:
         seconds = measured_s if self.phase_s is None else self.phase_s
         if not self.spread:
             return seconds
-        rng = np.random.default_rng([self.seed, job.trial, job.phase])
-        return seconds * math.exp(self.spread * float(rng.normal()))
+        identity = np.random.SeedSequence(self.seed, spawn_key=(3, job.trial, job.phase))  # as with accidents, no list
+        return seconds * math.exp(self.spread * float(np.random.default_rng(identity).normal()))
 
 
 def simulate_training(
