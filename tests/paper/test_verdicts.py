@@ -146,7 +146,7 @@ def test_nothing_agrees_without_an_interval_or_a_false_positive_rate() -> None:
 def test_intervals_of_few_runs_are_student_s() -> None:
     # t(0.975, 2) = 4.3027; the deviation is 1
     assert verdicts.mean_of([1.0, 2.0, 3.0]) == pytest.approx((2, 2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5), abs=1e-3)
-    assert verdicts.mean_of([2.0, 2.0]) == (2, 2, 2)
+    assert verdicts.mean_of([2.0, 2.0]) == (2, -math.inf, math.inf), "that two are equal is no certainty"
     assert verdicts.mean_of([2.0]) == (2, -math.inf, math.inf)
 
 
@@ -168,10 +168,9 @@ def test_gains_are_told_in_per_cent_of_the_other_s_mean() -> None:
 
 
 def test_gains_of_what_does_not_vary_and_of_single_runs() -> None:
-    assert verdicts.percent([3.0, 3.0], [2.0, 2.0]) == (50, 50, 50)
     assert verdicts.paired_percent([3.0, 3.3, 3.6], [2.0, 2.2, 2.4]) == pytest.approx((50, 50, 50))
     for gain in (verdicts.percent, verdicts.paired_percent):
-        assert gain([3.0], [2.0]) == (50, -math.inf, math.inf)
+        assert gain([3.0], [2.0]) == gain([3.0, 3.0], [2.0, 2.0]) == (50, -math.inf, math.inf)
         assert gain([3.0, 4.0], [0.5, 9.0])[1:] == (-math.inf, math.inf), "each may be 0"
 
 

@@ -169,11 +169,10 @@ def negated(interval: Interval) -> Interval:
 
 
 def mean_of(values: npt.ArrayLike) -> Interval:
-    """Give the mean of runs with Student's 95 % interval; of one run, no interval at all."""
+    """Give the mean of runs with Student's 95 % interval; none of one run, nor of equal ones: that is no certainty."""
     runs = np.asarray(values, float)
     if runs.size < 2 or np.ptp(runs) == 0:
-        width = math.inf if runs.size < 2 else 0.0
-        return Interval(float(runs.mean()), runs.mean() - width, runs.mean() + width)
+        return Interval(float(runs.mean()), -math.inf, math.inf)
     interval = stats.ttest_1samp(runs, 0.0).confidence_interval(CONFIDENCE)
     return Interval(float(runs.mean()), float(interval.low), float(interval.high))
 
@@ -220,7 +219,7 @@ def _more(ours: float, theirs: float, spread: npt.NDArray[Any] | None = None, fr
     if theirs == 0:
         return Interval(math.nan, -math.inf, math.inf)
     gap = 100 * (ours - theirs) / abs(theirs)
-    if spread is None:
+    if spread is None or not spread.any():  # that few runs are all equal is no certainty
         return Interval(gap, -math.inf, math.inf)
     (aa, ab), (_, bb) = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) ** 2 * spread
     a, b, c = theirs**2 - bb, ours * theirs - ab, ours**2 - aa
