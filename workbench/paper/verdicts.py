@@ -159,7 +159,10 @@ def rising(number: Published, values: Sequence[float], origin: Origin, why: str)
 
 
 def least(gains: Sequence[Interval]) -> Interval:
-    """Give limits of the least of several gains: all above a bound where every gain is, all below it where any is."""
+    """Give limits of the least of several gains: all above a bound where every gain is, all below it where any is.
+
+    So it agrees more rarely than one gain does, and differs more often: of three at the bound in one case of twenty.
+    """
     return Interval(*(min(limits) for limits in zip(*((g.value, g.low, g.high) for g in gains), strict=True)))
 
 
