@@ -183,7 +183,7 @@ def test_numbers_of_the_small_study():
     assert content["meta"]["minimum"] == [4.0, 2.0]
     assert content["meta"]["hyperparameters"][:2] == ["lr", "net"]
     assert [line["what"] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "finished"]
-    assert [line["list"] for line in content["log"]] == ["troubles"] + ["decisions"] * 4
+    assert [line["list"] for line in content["log"]] == ["troubles", "decisions", "continues"] + ["decisions"] * 2
 
 
 def _answered(at, trial, action, **more):
@@ -282,6 +282,15 @@ def test_a_study_whose_driver_died_is_not_running():
     board.learn(driven=False)
     content, _ = board.delta()  # that alone is news
     assert (content["state"], content["frames_per_s"], content["left_s"]) == ("abandoned", 0.0, None)
+
+
+def test_a_stop_is_told_however_often_others_went_on_since():
+    board = _board()
+    went_on = Event(Kind.DECISION, 22.0, 3, 0, data={"verdict": "continue", "mode": "collecting"})
+    board.take(_news([*in_order(), *[went_on] * 400]))
+    told = board.snapshot()[0]["log"]
+    assert [line["list"] for line in told].count("continues") == 300
+    assert [line["trial"] for line in told if line["what"] == "stop"] == [1]
 
 
 def test_a_failure_is_told_once():

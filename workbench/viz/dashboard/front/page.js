@@ -170,8 +170,7 @@ function renderStudy(given) {
       controls();
       remarks();
       study();
-      const told = store.log.filter((line) => line.list === "decisions");
-      verdicts(told.filter((line) => line.what !== "continue").slice(-12), [...own.selected]);
+      verdicts(store.log.filter((line) => line.list === "decisions").slice(-12), [...own.selected]);
     }
     return { views: [[gantt, drawGantt], ...views, ...more.views], update, look, filter: bar.input };
   });
@@ -239,7 +238,7 @@ function moreTabs(main, model, store, own, look, touched) {
     }
     failures.textContent = store.now.failures.join("; ");
     const mine = [...own.selected];
-    decisions(store.log.filter((line) => line.list === "decisions").slice(-100), mine);
+    decisions(store.log.filter((line) => line.list !== "troubles").slice(-100), mine);
     troubles(store.log.filter((line) => line.list === "troubles").slice(-100), mine);
   }
   const views = [
