@@ -316,7 +316,7 @@ def test_a_failure_is_told_once():
 
 def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_search():
     board = _board()
-    run = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True}
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True, "by": "person"}
     board.take(_news([
         *in_order(),
         Event(Kind.RUN, 21.0, 4, 0, data=run),
@@ -324,6 +324,7 @@ def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_sear
         Event(Kind.TRIAL_FAILED, 22.0, 4, 0, 0, {"error": "diverged"}),
     ]))  # fmt: skip
     told = board.state()
+    assert (told["trials_started"], told["trials_asked"]) == (5, 4)
     assert (told["failed"], told["failures"]) == (1, ["diverged, 1 trial"])
     assert "failed: diverged" in static_html(board)
     assert [row["failed"] for row in told["survival"]] == [0, 0]

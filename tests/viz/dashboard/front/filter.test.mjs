@@ -166,6 +166,15 @@ test("the line at the top tells how many trials have failed, of whatever phase",
   assert.ok(front.headline(store).endsWith(" · 2 failed"));
 });
 
+test("the line at the top counts what people asked for beside the scheduler's trials", () => {
+  const { store } = opened();
+  store.meta.n_trials = 40;
+  Object.assign(store.now, { busy: [0, 0], occupancy: null, trials_started: 12, trials_asked: 10, phases_ended: 0 });
+  assert.ok(front.headline(store).includes(" · 10 of 40 trials begun and 2 besides · "));
+  store.now.trials_started = 10;
+  assert.ok(front.headline(store).includes(" · 10 of 40 trials begun · "));
+});
+
 test("a click selects, another lets go, with a key several are selected", () => {
   const { model, own } = opened();
   const click = (number, add) => {
