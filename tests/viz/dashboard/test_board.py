@@ -7,7 +7,7 @@ from tests.viz.dashboard.conftest import NAME, in_order
 from tests.viz.dashboard.test_derived import Drawn
 from workbench.algos.search import HyperTrick
 from workbench.core.aim import Aim
-from workbench.core.errors import DatabaseError
+from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
@@ -282,6 +282,13 @@ def test_a_study_whose_driver_died_is_not_running():
     board.learn(driven=False)
     content, _ = board.delta()  # that alone is news
     assert (content["state"], content["frames_per_s"], content["left_s"]) == ("abandoned", 0.0, None)
+
+
+def test_events_that_could_not_be_taken_in_are_said_to_be_lacking_ever_after():
+    board = _board()
+    for events in ([*in_order(), Event(Kind.DECISION, 21.0, 3, 0)], []):  # a decision has a verdict
+        with pytest.raises(StudyError, match=r"is not whole.*KeyError: 'verdict'"):
+            board.take(_news(events))
 
 
 def test_a_stop_is_told_however_often_others_went_on_since():
