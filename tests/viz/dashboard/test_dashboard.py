@@ -255,6 +255,13 @@ def test_what_cannot_be_told_is_said_and_made_up_for(board, log, monkeypatch):
     assert (board.error, board.said[-1]["type"], board.said[-1]["number"]) == ("", "beat", before + 1)  # views ask
 
 
+def test_a_stored_page_says_as_of_when_with_its_zone(board, monkeypatch, in_the_east):
+    cell = _Cell()
+    monkeypatch.setattr("IPython.display.display", cell)
+    board._ipython_display_()
+    assert f" {in_the_east}. Run the cell" in cell.shown[0]["text/plain"]
+
+
 def test_a_stored_page_that_cannot_be_drawn_ends_no_thread(board, log, monkeypatch):
     cell = _Cell()
     monkeypatch.setattr("IPython.display.display", cell)

@@ -72,6 +72,12 @@ def test_progress_is_of_a_study_s_time_where_that_is_nearer_its_end(page, db):
     assert page.said[-1]["studies"][0]["share"] == 0.9
 
 
+def test_when_a_study_began_is_told_with_its_zone(page, db, in_the_east):
+    write(db, "one").close()
+    page.refresh()
+    assert page.said[-1]["studies"][0]["began"].endswith(f" {in_the_east}")
+
+
 def test_a_driver_that_ends_while_its_study_is_read_is_not_taken_for_dead(page, db):
     running = write(db, "running")
     page.refresh()

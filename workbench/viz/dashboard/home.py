@@ -182,7 +182,7 @@ class _Followed:
             "share": share_of(ledger, size),
             "best": None if ledger.best is None else finite(ledger.best[0]),
             "seconds": round(ledger.at, 1),
-            "began": time.strftime("%Y-%m-%d %H:%M", time.localtime(self._study.created_unix)),
+            "began": time.strftime("%Y-%m-%d %H:%M %z", time.localtime(self._study.created_unix)),
             "what": " · ".join(str(kind.get("kind", "")) for kind in kinds if isinstance(kind, Mapping)),
             "tags": [*tags_of(self._asked).get(None, ())],
         }
