@@ -84,6 +84,12 @@ test("the others are left of the best, too", () => {
   assert.deepEqual(left("top:2 -top:1"), [2]);
 });
 
+test("of several studies side by side no times are told, and none are understood", () => {
+  const { store, own, left } = opened();
+  store.now.studies = [];
+  for (const query of ["time:60..300", "-time:5"]) assert.deepEqual([left(query).length, own.problem], [4, `not understood: ${query}`]);
+});
+
 test("a list of no trials leaves none, and what is no list is said", () => {
   const { model, own, left } = opened();
   assert.deepEqual([left("trial:"), own.problem], [[], ""]);

@@ -67,7 +67,7 @@ function makeSelection(model, store) {
     if (key === reckoned) return;
     reckoned = key;
     rank(store);
-    const { tests, top, butTop, problem } = parseFilter(own.filter(), store.meta.hyperparameters);
+    const { tests, top, butTop, problem } = parseFilter(own.filter(), store.meta.hyperparameters, !store.now.studies);
     own.problem = problem;
     const spans = own.filter().includes("time:") ? spansByTrial(store) : new Map();
     let found = [...store.trials.values()].filter((trial) => tests.every((test) => test(trial, spans)));
