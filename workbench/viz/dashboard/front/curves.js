@@ -171,8 +171,9 @@ function whatItIs(trial) {
 function drawScores(canvas, { store, own, colors, look }) {
   const { pen, width, height } = ready(canvas, TAB);
   const name = look.against;
-  const scored = own.order.filter((t) => t.last !== null && searches(t) && name in t.config);
-  if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
+  const ended = own.order.filter((t) => t.last !== null && searches(t));
+  const scored = ended.filter((t) => name in t.config);
+  if (!scored.length) return none(pen, width, height, colors, ended.length ? `${name} applies to no visible trial` : "no phase of a visible trial has ended yet");
   const values = scored.map((t) => t.config[name]);
   const words = values.some((v) => typeof v !== "number");
   const order = [...new Set(values)].sort((a, b) => (words ? String(a).localeCompare(String(b)) : a - b));
