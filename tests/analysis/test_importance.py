@@ -225,6 +225,10 @@ def test_learning_rates_are_taken_by_their_logarithm():
     assert encoded(pd.Series([True, False])).tolist() == [1, 0]
 
 
+def test_numbers_with_an_infinite_one_are_taken_by_their_order():
+    assert encoded(pd.Series([40.0, np.inf, 0.5, np.nan, np.inf])).tolist() == [1, 2, 0, 1.5, 2]
+
+
 _KERNEL = """
 import os, signal
 import numpy as np, pandas as pd

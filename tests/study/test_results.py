@@ -8,7 +8,7 @@ import pytest
 
 from tests.events import begun, ended, judged, runs, write_log
 from tests.support import SPACE, Deterministic
-from workbench import AttachedStudy, HyperTrick, KnowledgeBase, RandomSearcher, Study
+from workbench import AttachedStudy, Explorer, HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.cli.main import main
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
@@ -158,11 +158,12 @@ def confirmed_population(tmp_path) -> Results:
     """Two members, one of which goes on with the other's weights; a fresh seed of the first is better than either."""
     events = EVENTS[:2]
     for trial, score in enumerate((3.0, 1.0)):
-        events += [runs(trial, trial, {"learning_rate": 1e-3 * (1 + trial)}), begun(trial, trial, 0)]
+        events += [runs(trial, trial, {"learning_rate": 1e-3 * (1 + trial), "gamma": 0.9}), begun(trial, trial, 0)]
         events += [ended(trial + 1.0, trial, 0, 0, score, "c")]
     events += [judged(2.0, 1, 0, "stop", "exploited", member=1, donor=0)]
-    events += [runs(2.0, 2, {"learning_rate": 3e-3}, phase=1, parent=0), begun(2.0, 2, 1), ended(3.0, 2, 1, 0, 4.0)]
-    events += [runs(3.0, 3, {"learning_rate": 1e-3}, candidate=0, confirms=True, by="person", clone_of=0)]
+    events += [runs(2.0, 2, {"learning_rate": 3e-3, "gamma": 0.9}, phase=1, parent=0)]
+    events += [begun(2.0, 2, 1), ended(3.0, 2, 1, 0, 4.0)]
+    events += [runs(3.0, 3, {"learning_rate": 1e-3, "gamma": 0.9}, candidate=0, confirms=True, by="person", clone_of=0)]
     events += [begun(3.0, 3, 0), ended(4.0, 3, 0, 0, 9.0)]
     write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     return Results.open(tmp_path / "kb.db", "one")
@@ -182,5 +183,7 @@ def test_what_is_drawn_of_a_search_leaves_out_trials_that_confirm_others(confirm
     figures = confirmed_population.figures()
     counts = [note.text for note in figures["scores by phase"].layout.annotations if note.text.isdigit()]
     assert counts == ["2", "1"]
-    lines = figures["parallel coordinates"].data
-    assert {trial for line in lines for trial in line.customdata.tolist()} == {0, 1, 2}
+    own = Explorer(confirmed_population.db).figures()["parallel coordinates: one"]
+    for figure in (own, *map(figures.get, ("parallel coordinates", "score by hyperparameter", "search space"))):
+        lines = [line.customdata for line in figure.data if line.customdata is not None]
+        assert {trial for line in lines for trial in line.tolist()} == {0, 1, 2}

@@ -151,15 +151,18 @@ def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None
 def encoded(values: pd.Series) -> Floats:
     """Turn a hyperparameter's values into numbers [n]: logarithms over a wide positive range, words by their order.
 
+    So are numbers with an infinite one among them, as where gradients are not clipped.
+
     Where a hyperparameter does not apply it has the median of its values elsewhere: set apart, it would tell a forest
     what it depends on, and take that one's importance. One that has a single value is set apart, for nothing else
     tells where it is and where it is not.
     """
-    if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
-        codes = pd.factorize(values.map(str).where(values.notna()), sort=True)[0]
-        numbers = np.where(codes < 0, np.nan, codes)
-    else:
+    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if numeric and not np.isinf(values).any():
         numbers = values.to_numpy(float)
+    else:
+        codes = pd.factorize(values if numeric else values.map(str).where(values.notna()), sort=True)[0]
+        numbers = np.where(codes < 0, np.nan, codes)
     absent = np.isnan(numbers)
     if absent.all():
         return np.zeros(len(numbers))

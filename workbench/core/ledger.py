@@ -324,3 +324,13 @@ class Ledger:
     def n_in(self, state: TrialState) -> int:
         """Count the trials that stand there; it costs the same however many trials there are."""
         return len(self._in[state])
+
+
+def share_of(ledger: Ledger, size: Size) -> float | None:
+    """Tell how far a study is, 0 to 1: of the phases expected in all, or of its time if more; ``None`` if unknown."""
+    if ledger.study == "ended":
+        return 1.0
+    expected, limit = ledger.expected_phases(size), ledger.aim.left_s(0.0)
+    if not expected and limit == math.inf:
+        return None
+    return min(1.0, max(ledger.phases_ended / expected if expected else 0.0, ledger.at / limit))

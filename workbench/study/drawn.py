@@ -54,8 +54,8 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
         ),
         "best so far": figures.best_so_far(analysis.best_so_far(f.searched, f.aim.mode), f.wall_s),
         "scores by phase": figures.score_by_phase(f.searched, searching),
-        "search space": figures.space_by_phase(f.phases, f.trials, f.hyperparameters),
-        "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
+        "search space": figures.space_by_phase(f.searched, searching, f.hyperparameters),
+        "score by hyperparameter": figures.score_by_hyperparameter(f.searched, searching, f.hyperparameters),
         "parallel coordinates": figures.parallel_coordinates(searching, f.hyperparameters, f.aim.mode),
         "importance": figures.hyperparameter_importance(importance.table, str(importance)),
         "partial dependence": figures.partial_dependence(

@@ -133,12 +133,14 @@ class Explorer:
 
     def _own_figures(self, name: str) -> "dict[str, go.Figure]":
         """Draw what cannot be drawn of several studies in one."""
+        from workbench.analysis import searching
         from workbench.study.drawn import population_of
         from workbench.viz import figures
 
         results = self.results[name]
         f = results.frames
-        drawn = {"parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode)}
+        parallel = figures.parallel_coordinates(searching(f.trials), f.hyperparameters, f.aim.mode)
+        drawn = {"parallel coordinates": parallel}
         drawn |= population_of(results)
         for fig in drawn.values():
             fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(self._titles[name], quote=False)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.core.failures import Hopeless
-from workbench.core.ledger import Ledger, TrialState
+from workbench.core.ledger import Ledger, TrialState, share_of
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.size import Size
 
@@ -147,11 +147,9 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Of the phases expected in all that have ended, or of its time if more, 0 to 1; 1 once the study has ended."""
-        if self.state == "ended":
-            return 1.0
-        expected, limit = self.expected_phases, self._ledger.aim.left_s(0.0)
-        return min(1.0, max(self.phases_ended / expected if expected else 0.0, self.at / limit))
+        """Of the phases expected in all that have ended, or of its time if more, 0 to 1; 0 where neither is known."""
+        with self._lock:
+            return share_of(self._ledger, self.size) or 0.0
 
     @property
     def _bar(self) -> str:

@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -56,6 +57,16 @@ class Telling:
         with self.heard:
             assert self.heard.wait_for(found, timeout=120)
             return found()[-1]
+
+
+@pytest.fixture
+def in_the_east(monkeypatch) -> Iterator[str]:
+    """Live where clocks are ahead, and give by how much."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "IST-05:30")
+        time.tzset()
+        yield "+0530"
+    time.tzset()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from tests.viz.dashboard.conftest import NAME, in_order
 from tests.viz.dashboard.test_derived import Drawn
 from workbench.algos.search import HyperTrick
 from workbench.core.aim import Aim
-from workbench.core.errors import DatabaseError
+from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
@@ -183,7 +183,7 @@ def test_numbers_of_the_small_study():
     assert content["meta"]["minimum"] == [4.0, 2.0]
     assert content["meta"]["hyperparameters"][:2] == ["lr", "net"]
     assert [line["what"] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "finished"]
-    assert [line["list"] for line in content["log"]] == ["troubles"] + ["decisions"] * 4
+    assert [line["list"] for line in content["log"]] == ["troubles", "decisions", "continues"] + ["decisions"] * 2
 
 
 def _answered(at, trial, action, **more):
@@ -284,6 +284,22 @@ def test_a_study_whose_driver_died_is_not_running():
     assert (content["state"], content["frames_per_s"], content["left_s"]) == ("abandoned", 0.0, None)
 
 
+def test_events_that_could_not_be_taken_in_are_said_to_be_lacking_ever_after():
+    board = _board()
+    for events in ([*in_order(), Event(Kind.DECISION, 21.0, 3, 0)], []):  # a decision has a verdict
+        with pytest.raises(StudyError, match=r"is not whole.*KeyError: 'verdict'"):
+            board.take(_news(events))
+
+
+def test_a_stop_is_told_however_often_others_went_on_since():
+    board = _board()
+    went_on = Event(Kind.DECISION, 22.0, 3, 0, data={"verdict": "continue", "mode": "collecting"})
+    board.take(_news([*in_order(), *[went_on] * 400]))
+    told = board.snapshot()[0]["log"]
+    assert [line["list"] for line in told].count("continues") == 300
+    assert [line["trial"] for line in told if line["what"] == "stop"] == [1]
+
+
 def test_a_failure_is_told_once():
     board = _board()
     viewer = Viewer(board.snapshot())
@@ -307,7 +323,7 @@ def test_a_failure_is_told_once():
 
 def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_search():
     board = _board()
-    run = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True}
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True, "by": "person"}
     board.take(_news([
         *in_order(),
         Event(Kind.RUN, 21.0, 4, 0, data=run),
@@ -315,6 +331,7 @@ def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_sear
         Event(Kind.TRIAL_FAILED, 22.0, 4, 0, 0, {"error": "diverged"}),
     ]))  # fmt: skip
     told = board.state()
+    assert (told["trials_started"], told["trials_asked"]) == (5, 4)
     assert (told["failed"], told["failures"]) == (1, ["diverged, 1 trial"])
     assert "failed: diverged" in static_html(board)
     assert [row["failed"] for row in told["survival"]] == [0, 0]

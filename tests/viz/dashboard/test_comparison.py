@@ -77,6 +77,15 @@ def test_trials_keep_apart_and_say_whose_they_are(both):
     assert set(other[:, 0] - APART) == set(mine[:, 0])
 
 
+def test_a_trial_names_those_of_its_own_study_that_it_comes_from(both, logs):
+    told_of = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True, "clone_of": 1}
+    logs[1].append([Event(Kind.RUN, 21.0, 4, 0, data=told_of)])
+    both.refresh()
+    trials = {t["trial"]: t for t in told(both)[0]["trials"]}
+    assert [trials[4 + APART][of] for of in ("candidate", "parent", "confirms")] == [APART, APART + 1, True]
+    assert trials[APART]["candidate"] is None
+
+
 def test_the_best_score_stands_against_node_hours(both):
     content, _ = told(both)
     one, two = content["studies"]

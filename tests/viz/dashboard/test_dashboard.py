@@ -245,6 +245,40 @@ def test_trouble_is_told_and_outlived(board, log, monkeypatch):
     assert board.error == ""
 
 
+def test_what_cannot_be_told_is_said_and_made_up_for(board, log, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(board._board, "delta", lambda: 1 / 0)
+        board.refresh()
+        assert board.error == "ZeroDivisionError: division by zero"
+    before = board.said[-1]["number"]
+    board.refresh()
+    assert (board.error, board.said[-1]["type"], board.said[-1]["number"]) == ("", "beat", before + 1)  # views ask
+
+
+def test_a_stored_page_says_as_of_when_with_its_zone(board, monkeypatch, in_the_east):
+    cell = _Cell()
+    monkeypatch.setattr("IPython.display.display", cell)
+    board._ipython_display_()
+    assert f" {in_the_east}. Run the cell" in cell.shown[0]["text/plain"]
+
+
+def test_a_stored_page_that_cannot_be_drawn_ends_no_thread(board, log, monkeypatch):
+    cell = _Cell()
+    monkeypatch.setattr("IPython.display.display", cell)
+    board._ipython_display_()
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    with monkeypatch.context() as patch:
+        patch.setattr(board, "_html", lambda: 1 / 0)
+        board.refresh()
+        board._store(now=True)
+        board.refresh()
+        assert board.error == "ZeroDivisionError: division by zero"
+    board._store(now=True)
+    board.refresh()
+    assert board.error == ""
+    cell.until("ended")
+
+
 def test_selection_can_be_observed_and_is_a_list_of_trials(board):
     seen = []
     board.observe(lambda change: seen.append(change["new"]), "selected")

@@ -62,6 +62,22 @@ def test_a_study_s_clock_goes_on_within_its_phases(page, db):
     assert page.said[-1]["studies"][0]["seconds"] == 3600.0
 
 
+def test_progress_is_of_a_study_s_time_where_that_is_nearer_its_end(page, db):
+    """As `follow` has it: a study of an hour is done then, however few of its phases have ended."""
+    log = StudyLog(db, "an hour", SPEC)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"max_hours": 1.0}}), *in_order()[1:]])
+    log.append([Event(Kind.SLOT_JOINED, 3240.0, slot=7, data={"node": "a"})])
+    log.close()
+    page.refresh()
+    assert page.said[-1]["studies"][0]["share"] == 0.9
+
+
+def test_when_a_study_began_is_told_with_its_zone(page, db, in_the_east):
+    write(db, "one").close()
+    page.refresh()
+    assert page.said[-1]["studies"][0]["began"].endswith(f" {in_the_east}")
+
+
 def test_a_driver_that_ends_while_its_study_is_read_is_not_taken_for_dead(page, db):
     running = write(db, "running")
     page.refresh()

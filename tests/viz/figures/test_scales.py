@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -20,6 +21,14 @@ def test_discounts_near_one_are_spread():
     scale = scale_of(gammas)
     assert scale == ("category", ["0.9", "0.99", "0.999", "0.9999"])
     assert positions(gammas, scale).tolist() == [0, 1, 2, 3, 1, 0]
+
+
+def test_what_has_no_end_is_a_category_and_the_last_of_them():
+    clips = pd.Series([40.0, np.inf, 0.5, np.inf])
+    scale = scale_of(clips)
+    assert scale == ("category", ["0.5", "40", "inf"])
+    assert shares(clips, scale).tolist() == [0.5, 1, 0, 1]
+    assert ticks(clips, scale) == ([0, 0.5, 1], scale.order)
 
 
 def test_shares_run_from_nothing_to_all():

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.describe import explain_of
+from workbench.core.errors import StudyError
 from workbench.core.garbage import uncollected
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Explain, Kind
@@ -94,12 +95,28 @@ class Board:
         self._fates = Fates(self.ledger)
         self.importance: list[dict[str, Any]] = []
         self._stale = True
+        self._lacking = ""  # why events are
         self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
         self._unplaced: list[tuple[Event, bool]] = []  # for curves and rates, and whether its trial leaves its slot
         self._sent: dict[str, Any] = {}  # the small things, as viewers know them
 
     def take(self, news: News) -> None:
-        """Take in what is new in the log; points wait until there are no more to come."""
+        """Take in what is new in the log; points wait until there are no more to come.
+
+        Raises
+        ------
+        StudyError
+            Something could not be taken in, now or before: what came with it is lacking ever after.
+        """
+        if not self._lacking:
+            try:
+                self._take(news)
+            except Exception as err:  # noqa: BLE001  whatever it was
+                self._lacking = f"{type(err).__name__}: {err}"
+        if self._lacking:
+            raise StudyError(f"what is shown is not whole, for an event could not be taken in ({self._lacking})")
+
+    def _take(self, news: News) -> None:
         if not (len(news.points) or news.events or len(self._waiting)):
             return
         for event in news.events:

@@ -107,8 +107,8 @@ class Comparison(Explored):
         for k, points in enumerate(curves):
             points[:, 0] += k * APART
         trials = [
-            {**trial, "trial": k * APART + trial["trial"], "label": str(trial["trial"])}
-            | {"parent": None, "candidate": None}  # their numbers are their study's own
+            {**trial, "label": str(trial["trial"])}
+            | {of: None if trial[of] is None else k * APART + trial[of] for of in ("trial", "parent", "candidate")}
             | {"state": standing_in(now["state"], trial["state"]), "config": {"study": board.name, **trial["config"]}}
             for k, (board, now) in enumerate(zip(boards, states, strict=True))
             for trial in board.rows.all()

@@ -66,7 +66,7 @@ class Dashboard(Explored):
         Whether to estimate hyperparameter importance, from 20 trials with a score on, in a process of its own that
         gives way to all others.
     error : str
-        Why the log cannot be read at the moment; empty when all is well.
+        Why the log cannot be read, or shown, at the moment; empty when all is well.
 
     Raises
     ------

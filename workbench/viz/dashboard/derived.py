@@ -248,6 +248,7 @@ def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
     ledger = reader.ledger
     return {
         "trials_started": len(ledger),
+        "trials_asked": ledger.n_asked,  # by the scheduler
         "trials_ended": ledger.n_over,
         "phases_ended": ledger.phases_ended,
         "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in reader.slots],

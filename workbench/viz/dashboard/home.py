@@ -9,7 +9,7 @@ from typing import Any
 import traitlets
 
 from workbench.core.errors import StudyError, WorkbenchError
-from workbench.core.ledger import Ledger
+from workbench.core.ledger import Ledger, share_of
 from workbench.core.places import DEFAULT_DB
 from workbench.core.protocols import Kind
 from workbench.core.record import size_of_record
@@ -179,9 +179,10 @@ class _Followed:
             "trials": len(ledger),
             "phases": ledger.phases_ended,
             "expected": finite(ledger.expected_phases(size)),
+            "share": share_of(ledger, size),
             "best": None if ledger.best is None else finite(ledger.best[0]),
             "seconds": round(ledger.at, 1),
-            "began": time.strftime("%Y-%m-%d %H:%M", time.localtime(self._study.created_unix)),
+            "began": time.strftime("%Y-%m-%d %H:%M %z", time.localtime(self._study.created_unix)),
             "what": " · ".join(str(kind.get("kind", "")) for kind in kinds if isinstance(kind, Mapping)),
             "tags": [*tags_of(self._asked).get(None, ())],
         }

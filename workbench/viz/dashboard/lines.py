@@ -1,19 +1,20 @@
-"""The dashboard's lists: what was decided or asked, and what went wrong; and the last word on every trial."""
+"""The dashboard's lists: what was decided or asked, who went on, what went wrong; and the last word on every trial."""
 
-from collections import deque
+from collections import defaultdict, deque
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from workbench.core.describe import why
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Explain, Kind
-from workbench.viz.dashboard.words import LIST_OF, LONGEST, line_of
+from workbench.viz.dashboard.words import LONGEST, line_of, list_of
 
 _MOST = 300  # lines of each list
 
 
 class Lines:
-    """Events as numbered lines of two lists, put into words only when they are shown.
+    """Events as numbered lines of some lists, put into words only when they are shown.
 
     A trial that failed is told once: the line of its end takes the place of those of its attempts.
 
@@ -27,7 +28,7 @@ class Lines:
 
     def __init__(self, ledger: Ledger, explain: Explain) -> None:
         self._ledger, self._explain = ledger, explain
-        self._lists = {name: deque[tuple[int, Event]](maxlen=_MOST) for name in ("decisions", "troubles")}
+        self._lists: dict[str, deque[tuple[int, Event]]] = defaultdict(partial(deque, maxlen=_MOST))
         self._last_word: dict[int, Event] = {}  # by trial: its last verdict, or that a person stopped it
         self._lost: dict[int, list[int]] = {}  # by trial: the lines of its lost attempts since a phase ended
         self._void: list[int] = []  # lines whose place another took, until viewers know
@@ -46,7 +47,7 @@ class Lines:
         if trial is not None and event.kind is Kind.PHASE_ENDED:
             self._lost.pop(trial, None)
             return
-        where = LIST_OF.get(event.kind)
+        where = list_of(event)
         if where is None:
             return
         self.number += 1

@@ -29,7 +29,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
     Attributes
     ----------
     error : str
-        Why the log cannot be read at the moment; empty when all is well.
+        Why the log cannot be read, or shown, at the moment; empty when all is well.
     """
 
     _esm = BOOT
@@ -42,6 +42,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     _thread: threading.Thread | None = None
     _told = False  # whether there was news at the last look: the beat after it tells a view that missed them
+    _undrawn = ""  # why the stored page could not be drawn
     _is_read = True  # what is shown; a long log is read by the thread, beside the front end that comes up
 
     def __init__(self, title: str, refresh_s: float) -> None:
@@ -111,8 +112,13 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _store(self, *, now: bool) -> None:
         """Bring the stored page up to date; of a log that cannot be read yet there is nothing to draw."""
-        if self._is_read:
+        if not self._is_read:
+            return
+        try:
             self._stored.update(now=now)
+            self._undrawn = "" if not self._stored.outdated else self._undrawn
+        except Exception as err:  # noqa: BLE001  nothing ends the thread
+            self._stored.outdated, self._undrawn = True, _words(err)
 
     def _look(self) -> bool:
         """Take in the news and send them; tell whether all has ended. Called with the lock held.
@@ -120,25 +126,33 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         Quiet looks beat. After the end one does and the rest are silent: a server takes a kernel that speaks for one in
         use, and keeps what it says for pages that have been closed.
         """
+        trouble = self._undrawn
         try:
             self._take()
-            trouble = ""
         except Exception as err:  # noqa: BLE001  a viewer must outlive a file that is moved, locked or replaced
-            trouble = f"{type(err).__name__}: {err}"
+            trouble = _words(err)
+        over = self._is_over()
+        try:
+            self._tell(over)
+        except Exception as err:  # noqa: BLE001  and whatever a log's values do to what is told of them
+            trouble = trouble or _words(err)
+            self._wire.lose()
+            self._told = True
         if trouble != self.error:
             self.error = trouble
-        over = self._is_over()
+        return over
+
+    def _tell(self, over: bool) -> None:
         if self._asked:
             self._tell_all()
             self._told = True
-            return over
+            return
         news = self._delta()
         if news is not None:
             self._stored.outdated = True
         if news is not None or self._told or not over:
             self._wire.delta(news)
         self._told = news is not None
-        return over
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
         """A view wants a snapshot, the front end, or something done. Runs on any thread the kernel likes: be brief."""
@@ -190,3 +204,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _leave(self) -> None:
         """Let go of what is held open."""
+
+
+def _words(err: Exception) -> str:
+    return f"{type(err).__name__}: {err}"

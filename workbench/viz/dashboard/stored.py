@@ -61,7 +61,7 @@ class Stored:
                 handle.update(self._html(drawn), raw=True)
 
     def _html(self, drawn: str) -> dict[str, str]:
-        at = time.strftime("%Y-%m-%d %H:%M:%S")
+        at = time.strftime("%Y-%m-%d %H:%M:%S %z")
         # Only a view without anything in it, which says that it has no model, is put out of sight.
         style = (
             f'.jp-OutputArea-child:has(.wb-still[data-of="{self._key}"]) + .jp-OutputArea-child '

@@ -38,6 +38,10 @@ class Wire:
             return
         self._tell("delta", message)
 
+    def lose(self) -> None:
+        """Leave out a number, so that viewers notice that something could not be told, and ask for a snapshot."""
+        self.number += 1
+
     def say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
         """Say something that is not numbered."""
         with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us

@@ -10,7 +10,7 @@ from workbench.core.showing import four_digits, reason_text
 from workbench.knowledge.frames import intervention_row
 
 LONGEST = 500  # characters of a reason or an error
-LIST_OF = {
+_LIST_OF = {
     Kind.DECISION: "decisions",
     Kind.INTERVENTION: "decisions",
     Kind.PHASE_FAILED: "troubles",
@@ -19,13 +19,21 @@ LIST_OF = {
     Kind.STUDY_INTERRUPTED: "troubles",
     Kind.STUDY_RESUMED: "troubles",
 }
-"""The list that an event's line stands in: verdicts and what people asked, or crashes, hangs and lost slots."""
-
 _REMARKED = {"note": "noted", "tag": "put on the tag", "untag": "took off the tag"}
 
 
+def list_of(event: Event) -> str | None:
+    """Name the list that an event's line stands in: decisions, troubles, or continues; ``None``: it makes no line.
+
+    Decisions are verdicts and what people asked, troubles crashes, hangs and lost slots. That trials went on is told so
+    often that the others would not last in a list with it.
+    """
+    went_on = event.kind is Kind.DECISION and event.data["verdict"] == "continue"
+    return "continues" if went_on else _LIST_OF.get(event.kind)
+
+
 def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
-    """Write an event of a kind in `LIST_OF` as a line of its list.
+    """Write an event that has a `list_of` as a line of it.
 
     Returns
     -------
@@ -67,7 +75,7 @@ def _answer(event: Event) -> dict[str, Any]:
 
 
 def _line(event: Event, what: str, reason: str) -> dict[str, Any]:
-    line = {"list": LIST_OF[event.kind], "at": round(event.at, 1), "trial": event.trial, "phase": event.phase}
+    line = {"list": list_of(event), "at": round(event.at, 1), "trial": event.trial, "phase": event.phase}
     return {**line, "what": what[:LONGEST], "why": reason[:LONGEST]}
 
 

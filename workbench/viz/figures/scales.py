@@ -18,8 +18,9 @@ class Scale(NamedTuple):
     Attributes
     ----------
     kind : str
-        "log" (all positive, the largest over 20 times the smallest), "linear", or "category" (words, switches, and
-        a handful of numbers set so unevenly that a linear axis would pile them up, as discounts near 1).
+        "log" (all positive, the largest over 20 times the smallest), "linear", or "category" (words, switches,
+        numbers with an infinite one among them, and a handful of numbers set so unevenly that a linear axis would
+        pile them up, as discounts near 1).
     order : list
         The categories in order; empty for the other kinds.
     """
@@ -36,6 +37,8 @@ def scale_of(values: pd.Series) -> Scale:
     if not known.map(is_number).all():
         return Scale("category", sorted({_word(value) for value in known}))
     numbers = np.unique(known.to_numpy(float))
+    if not np.isfinite(numbers).all():
+        return Scale("category", [_word(number) for number in numbers])
     if numbers[0] > 0 and numbers[-1] > _APART * numbers[0]:
         return Scale("log", [])
     if 2 < len(numbers) <= _FEW and len(known) > len(numbers):

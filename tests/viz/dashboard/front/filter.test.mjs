@@ -84,6 +84,12 @@ test("the others are left of the best, too", () => {
   assert.deepEqual(left("top:2 -top:1"), [2]);
 });
 
+test("of several studies side by side no times are told, and none are understood", () => {
+  const { store, own, left } = opened();
+  store.now.studies = [];
+  for (const query of ["time:60..300", "-time:5"]) assert.deepEqual([left(query).length, own.problem], [4, `not understood: ${query}`]);
+});
+
 test("a list of no trials leaves none, and what is no list is said", () => {
   const { model, own, left } = opened();
   assert.deepEqual([left("trial:"), own.problem], [[], ""]);
@@ -164,6 +170,15 @@ test("the line at the top tells how many trials have failed, of whatever phase",
   assert.ok(!front.headline(store).includes("failed"));
   store.now.failed = 2;
   assert.ok(front.headline(store).endsWith(" · 2 failed"));
+});
+
+test("the line at the top counts what people asked for beside the scheduler's trials", () => {
+  const { store } = opened();
+  store.meta.n_trials = 40;
+  Object.assign(store.now, { busy: [0, 0], occupancy: null, trials_started: 12, trials_asked: 10, phases_ended: 0 });
+  assert.ok(front.headline(store).includes(" · 10 of 40 trials begun and 2 besides · "));
+  store.now.trials_started = 10;
+  assert.ok(front.headline(store).includes(" · 10 of 40 trials begun · "));
 });
 
 test("a click selects, another lets go, with a key several are selected", () => {

@@ -254,6 +254,25 @@ test("scores against a hyperparameter: its value and phase, those cut off crosse
   assert.equal(calls.filter(([name]) => name === "arc").length, 1);
 });
 
+test("a hyperparameter that applies to no visible trial is said to, and no phase to be missing", () => {
+  const store = storeOf({ trials: [trial(5, { phases: 1, last: 2 }), trial(6, { phases: 1, last: 3, config: { momentum: 0.9 } })] });
+  const { canvas, words } = makeCanvas();
+  front.drawScores(canvas, scene(store, { filter: "trial:5", against: "momentum" }));
+  assert.deepEqual(words(), ["momentum applies to no visible trial"]);
+});
+
+test("trials that confirm others are no points, lines or bands of a search", () => {
+  const trials = [trial(5, { phases: 1, last: 2 }), trial(6, { phases: 1, last: 3, confirms: true, candidate: 5 })];
+  const store = storeOf({ trials }, [table(), table([5, 60, 2, 1, NaN], [6, 60, 3, 1, NaN])]);
+  for (const view of [front.drawScores, front.drawParallel]) assert.deepEqual([...found(view(makeCanvas().canvas, scene(store))).keys()], [5]);
+  const drawn = (bands) => {
+    const { canvas, calls } = makeCanvas();
+    assert.ok(found(front.drawCurves(canvas, scene(store, { bands }))).has(6));
+    return calls;
+  };
+  assert.deepEqual(drawn(true), drawn(false)); // one trial has no middle
+});
+
 test("whole hyperparameters are told in full, in tips, cells and at the ends of axes", () => {
   const trials = [65536, 65540].map((lr, k) => trial(k, { phases: 1, last: k, config: { lr } }));
   const store = storeOf({ trials });

@@ -111,8 +111,9 @@ function drawCurves(canvas, { store, own, colors, look }) {
   }
   pen.globalAlpha = 1;
   if (look.bands) {
-    const groups = store.now.studies?.map((study) => [curves.filter(({ trial }) => store.trials.get(trial)?.config.study === study.name), study.color]);
-    for (const [of, color] of groups ?? [[curves, colors.ink]]) drawBands(pen, phaseBands(of), at, py, color);
+    const searched = curves.filter(({ trial }) => searches(store.trials.get(trial)));
+    const groups = store.now.studies?.map((study) => [searched.filter(({ trial }) => store.trials.get(trial)?.config.study === study.name), study.color]);
+    for (const [of, color] of groups ?? [[searched, colors.ink]]) drawBands(pen, phaseBands(of), at, py, color);
   }
   const hit = (mx, my) => {
     const found = nearestPoint(curves, at, py, mx, my);
@@ -170,8 +171,9 @@ function whatItIs(trial) {
 function drawScores(canvas, { store, own, colors, look }) {
   const { pen, width, height } = ready(canvas, TAB);
   const name = look.against;
-  const scored = own.order.filter((t) => t.last !== null && name in t.config);
-  if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
+  const ended = own.order.filter((t) => t.last !== null && searches(t));
+  const scored = ended.filter((t) => name in t.config);
+  if (!scored.length) return none(pen, width, height, colors, ended.length ? `${name} applies to no visible trial` : "no phase of a visible trial has ended yet");
   const values = scored.map((t) => t.config[name]);
   const words = values.some((v) => typeof v !== "number");
   const order = [...new Set(values)].sort((a, b) => (words ? String(a).localeCompare(String(b)) : a - b));
@@ -201,10 +203,10 @@ function drawScores(canvas, { store, own, colors, look }) {
   return hit;
 }
 
-// Every trial as a line through its hyperparameters to its last score; a stretch of an axis is brushed upright.
+// Every trial of the search as a line through its hyperparameters to its last score; a stretch of an axis is brushed upright.
 function drawParallel(canvas, { store, own, colors }) {
   const { pen, width, height } = ready(canvas, TAB);
-  const scored = own.order.filter((t) => t.last !== null);
+  const scored = own.order.filter((t) => t.last !== null && searches(t));
   if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
   const varied = store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1);
   const axis = (name, of, end) => ({ name, of: (t) => of(t) ?? null, end, scale: rangeOf(scored.map(of).filter((v) => (v ?? null) !== null)) });

@@ -90,14 +90,15 @@ function asked(key, words) {
   return range && ((t, spans) => (spans.get(t.trial) ?? []).some(({ from, to }) => from <= range.high && !(to < range.low)));
 }
 
-// Read a filter: tests that all must hold, how many of the best to keep and to leave out, what could not be understood.
-function parseFilter(query, names) {
+// Read a filter: tests that all must hold, how many of the best to keep and to leave out, what could not be understood:
+// times, too, where it is not told when trials ran (`timed`).
+function parseFilter(query, names, timed = true) {
   const read = { tests: [], top: null, butTop: null, problem: "" };
   for (const token of query.split(/\s+/).filter(Boolean)) {
     const no = token.startsWith("-") && token.length > 1;
     const plain = no ? token.slice(1) : token;
     const top = /^top:(\d+)$/.exec(plain);
-    const test = top ? null : testOf(plain, names);
+    const test = top || (!timed && plain.startsWith("time:")) ? null : testOf(plain, names);
     if (top) read[no ? "butTop" : "top"] = Number(top[1]);
     else if (test) read.tests.push(no ? (...given) => !test(...given) : test);
     else read.problem = `not understood: ${token}`;

@@ -117,12 +117,11 @@ function studyRow(row, study, selected, choose) {
   name.dataset.of = `open ${study.name}`;
   const like = STUDY_STATES[study.state] ?? "running";
   make("td", "", row, `${MARKS[like]} ${study.state}`).dataset.state = like;
-  const share = study.state === "ended" ? 1 : study.expected ? Math.min(1, study.phases / study.expected) : null;
   const progress = make("div", "wb-progress", make("td", "", row));
-  progress.style.setProperty("--wb-share", `${(100 * (share ?? 0)).toFixed(1)}%`);
+  progress.style.setProperty("--wb-share", `${(100 * (study.share ?? 0)).toFixed(1)}%`);
   progress.setAttribute("role", "progressbar");
   progress.setAttribute("aria-label", `progress of ${study.name}`);
-  if (share !== null) progress.setAttribute("aria-valuenow", String(Math.round(100 * share)));
+  if (study.share !== null) progress.setAttribute("aria-valuenow", String(Math.round(100 * study.share)));
   const phases = study.expected && study.state !== "ended" ? `${study.phases} of about ${Math.round(study.expected)} phases` : soMany(study.phases, "phase");
   make("span", "", progress, phases);
   for (const words of [study.trials, short(study.best ?? NaN), duration(study.seconds), study.began, study.what]) make("td", "", row, String(words));

@@ -11,7 +11,9 @@ function headline(store) {
   const parts = [store.silent ? "no kernel" : (STANDING[now.state] ?? now.state), duration(now.at_s)];
   if (now.left_s && !store.silent) parts.push(leftOf(now.left_s));
   const ended = now.state === "ended";
-  const started = meta.n_trials && !ended ? `${now.trials_started} of ${Math.max(meta.n_trials, now.trials_started)} trials begun` : soMany(now.trials_started, "trial");
+  const besides = now.trials_started - now.trials_asked; // for people: clones, and trials that confirm others
+  const asked = `${now.trials_asked} of ${Math.max(meta.n_trials, now.trials_asked)} trials begun${besides ? ` and ${besides} besides` : ""}`;
+  const started = meta.n_trials && !ended ? asked : soMany(now.trials_started, "trial");
   const phases = now.expected_phases && !ended ? `${now.phases_ended} of about ${Math.round(now.expected_phases)} phases` : soMany(now.phases_ended, "phase");
   parts.push(started, `${phases} ended`);
   const [busy, alive] = now.busy;
@@ -170,8 +172,7 @@ function renderStudy(given) {
       controls();
       remarks();
       study();
-      const told = store.log.filter((line) => line.list === "decisions");
-      verdicts(told.filter((line) => line.what !== "continue").slice(-12), [...own.selected]);
+      verdicts(store.log.filter((line) => line.list === "decisions").slice(-12), [...own.selected]);
     }
     return { views: [[gantt, drawGantt], ...views, ...more.views], update, look, filter: bar.input };
   });
@@ -239,7 +240,7 @@ function moreTabs(main, model, store, own, look, touched) {
     }
     failures.textContent = store.now.failures.join("; ");
     const mine = [...own.selected];
-    decisions(store.log.filter((line) => line.list === "decisions").slice(-100), mine);
+    decisions(store.log.filter((line) => line.list !== "troubles").slice(-100), mine);
     troubles(store.log.filter((line) => line.list === "troubles").slice(-100), mine);
   }
   const views = [

@@ -19,11 +19,16 @@ function inOrder(trials, { by, down }) {
   });
 }
 
+// Whether a trial is one of the search: those that confirm others tell of these, not of what was tried.
+function searches(trial) {
+  return !trial?.confirms;
+}
+
 // Give every trial its rank by its last score, the best first; those without a score come last, and those that confirm others.
 function rank(store) {
   const sign = store.meta.minimise ? -1 : 1;
   const lost = -sign * Infinity;
-  const scoreOf = (trial) => (trial.confirms ? lost : (trial.last ?? lost));
+  const scoreOf = (trial) => (searches(trial) ? (trial.last ?? lost) : lost);
   const scored = [...store.trials.values()].sort((a, b) => sign * (scoreOf(b) - scoreOf(a)) || a.trial - b.trial);
   scored.forEach((trial, k) => (trial.rank = scoreOf(trial) === lost ? null : k + 1));
 }
@@ -62,7 +67,7 @@ function makeSelection(model, store) {
     if (key === reckoned) return;
     reckoned = key;
     rank(store);
-    const { tests, top, butTop, problem } = parseFilter(own.filter(), store.meta.hyperparameters);
+    const { tests, top, butTop, problem } = parseFilter(own.filter(), store.meta.hyperparameters, !store.now.studies);
     own.problem = problem;
     const spans = own.filter().includes("time:") ? spansByTrial(store) : new Map();
     let found = [...store.trials.values()].filter((trial) => tests.every((test) => test(trial, spans)));

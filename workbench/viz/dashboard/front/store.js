@@ -45,7 +45,7 @@ function makeStore(model) {
     spans: [], // index → {slot, trial, phase, from, to, outcome}
     curves: new Map(), // trial → {x: [], y: [], end: [], frames: []}
     rates: [], // samples: seconds, then a value a name in meta.rates
-    log: [], // lines, each of one of two lists: decisions and troubles
+    log: [], // lines, each of a list: decisions, continues or troubles
     wished: [], // what the kernel has not even heard of: a running cell may hold it up
     asked: new Map(), // request → what a person asked here, until the log answers
     refused: "", // why the last wish could not even be sent
@@ -157,7 +157,7 @@ function apply(store, content, buffers) {
   if (forgotten.size) store.log = store.log.filter((line) => !forgotten.has(line.n));
   store.log.push(...content.log);
   for (const line of content.log) store.asked.delete(line.request);
-  if (store.log.length > 1200) store.log = ["decisions", "troubles"].flatMap((list) => store.log.filter((line) => line.list === list).slice(-300));
+  if (store.log.length > 1200) store.log = latestOf(store.log, 300);
   const spans = floats(buffers[0]);
   for (let k = 0; k < spans.length; k += 7) {
     const [index, slot, trial, phase, from, to, outcome] = spans.subarray(k, k + 7);
@@ -178,6 +178,16 @@ function apply(store, content, buffers) {
     const kept = thinned(curve);
     store.curves.set(trial, { ...kept, full: 2 * kept.x.length }); // the ends of many phases are more, and stay
   }
+}
+
+// The latest lines of each list, so many, in the order in which they came.
+function latestOf(log, most) {
+  const counts = new Map();
+  const kept = [...log].reverse().filter(({ list }) => {
+    counts.set(list, (counts.get(list) ?? 0) + 1);
+    return counts.get(list) <= most;
+  });
+  return kept.reverse();
 }
 
 function unpacked(view) {
