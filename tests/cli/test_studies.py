@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from tests.support import files
 from workbench.cli.main import main
@@ -132,8 +133,21 @@ def test_a_study_that_is_being_driven_is_not_deleted(folder, capsys) -> None:
     assert main(["delete", "mine", "--db", "kb.db", "--yes"]) == 2
     assert "is being driven by process" in capsys.readouterr().err
     driver.close()
+    assert (folder / "kb.checkpoints" / "mine" / "trial-00000").exists()
     with KnowledgeBase("kb.db") as kb:
         assert list(kb) == ["mine", "other"]
+
+
+def test_a_study_whose_checkpoints_cannot_be_removed_is_deleted_once_they_can(folder, monkeypatch, capsys) -> None:
+    def refuses(_, path, **how) -> None:
+        raise PermissionError(f"{path} is another's")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "rm", refuses)
+        assert main(["delete", "mine", "--db", "kb.db", "--yes"]) == 2
+        assert "out of reach" in capsys.readouterr().err
+    assert main(["delete", "mine", "--db", "kb.db", "--yes"]) == 0
+    assert not (folder / "kb.checkpoints" / "mine").exists()
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1:1/study", "none://study"])

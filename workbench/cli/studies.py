@@ -193,8 +193,7 @@ def _delete(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
         print("nothing was deleted")
         return 1
-    delete(arguments.db, arguments.name)
-    store.remove()
+    delete(arguments.db, arguments.name, first=store.remove)
     print("deleted")
     return 0
 
