@@ -454,6 +454,20 @@ def test_a_place_that_cannot_be_reached_is_refused_before_anything_starts(study_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_that_cannot_be_made_is_refused_before_anything_is_trained(study_of, tmp_path) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "weights"
+    study = study_of(client=None, nodes=1, checkpoints=place)
+    with pytest.raises(
+        InvalidInput, match=rf"^checkpoints cannot be kept at {place} \(.*/file is a file\): name another"
+    ):
+        study.start()
+    assert not (tmp_path / "kb.db").exists()
+    StudyLog(study.db, study.name, study.spec).close()
+    with pytest.raises(InvalidInput, match="file is a file"):
+        study.start(resume=True)
+
+
 def test_a_database_that_is_a_folder_is_refused_in_one_line(study_of, tmp_path) -> None:
     with pytest.raises(DatabaseError, match="is a folder, and a knowledge base is a file"):
         study_of(db=tmp_path).start()
