@@ -31,6 +31,7 @@ from workbench import (
     Study,
     SuccessiveHalving,
     Uniform,
+    unique_name,
 )
 from workbench.analysis import learning_curves
 from workbench.cluster import local
@@ -46,6 +47,7 @@ from workbench.study.attached import AttachedStudy
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
 from workbench.study.saved import checkpoint_store
+from workbench.study.unpack import refuse_taken
 from workbench.viz.dashboard.board import Board
 from workbench.viz.dashboard.feed import News
 
@@ -474,6 +476,14 @@ def test_a_database_that_is_a_folder_is_refused_in_one_line(study_of, tmp_path) 
     (tmp_path / "file").touch()
     with pytest.raises(DatabaseError, match="cannot be made"):
         study_of(db=tmp_path / "file" / "kb.db").start()
+
+
+def test_a_name_is_free_where_the_knowledge_base_is_being_made(study_of, tmp_path) -> None:
+    (tmp_path / "kb.db").touch()
+    assert unique_name("a study", tmp_path / "kb.db") == "a study"
+    refuse_taken(tmp_path / "kb.db", "a study")
+    assert study_of(scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run().frames().state == "ended"
+    assert unique_name("a study", tmp_path / "kb.db") == "a study-2"
 
 
 def test_a_database_that_is_none_is_refused(study_of, tmp_path) -> None:

@@ -342,12 +342,9 @@ class Study:
 
 def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
     """Return `name`, or ``name-2``, ``name-3``, … if the knowledge base holds a study of that name."""
-    if not Path(db).is_file():
-        return name
-    from workbench.knowledge import KnowledgeBase
+    from workbench.knowledge import names_taken
 
-    with KnowledgeBase(db) as kb:
-        taken = set(kb)
+    taken = names_taken(db)
     return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
 
 

@@ -201,12 +201,10 @@ def _tell_place(log: Path, place: str | None) -> None:
 
 def refuse_taken(db: Path, name: str) -> None:
     """Raise `StudyError` where a study of the knowledge base has this name."""
-    from workbench.knowledge import KnowledgeBase
+    from workbench.knowledge import names_taken
 
-    if db.exists():
-        with KnowledgeBase(db) as kb:
-            if name in list(kb):
-                raise StudyError(f"study {name!r} exists in {db}: choose another name, name=…, or another db=…")
+    if name in names_taken(db):
+        raise StudyError(f"study {name!r} exists in {db}: choose another name, name=…, or another db=…")
 
 
 def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path) -> None:
