@@ -18,6 +18,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path
 from workbench.knowledge.lock import output_path
+from workbench.study.attached import AttachedStudy
 from workbench.study.saved import checkpoint_store
 
 SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"}, "seed": 0}
@@ -198,6 +199,18 @@ def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_
     assert main(["delete", "far", "--db", "kb.db", "--yes", "--checkpoints", str(shared)]) == 0  # they are gone
     with KnowledgeBase("kb.db") as kb:
         assert list(kb) == ["mine", "other", "at a url"]
+
+
+def test_what_is_written_of_a_study_stands_beside_the_file_and_not_beside_a_link_to_it(folder) -> None:
+    (folder / "links").mkdir()
+    link = folder / "links" / "kb.db"
+    link.symlink_to(folder / "kb.db")
+    assert main(["report", "mine", "--db", str(link)]) == 0
+    assert main(["export", "mine", "--to", "csv", "--db", str(link)]) == 0
+    assert AttachedStudy(link, "other").report() == folder / "other.html"
+    assert (folder / "mine.html").is_file()
+    assert (folder / "mine.csv").is_dir()
+    assert list((folder / "links").iterdir()) == [link]
 
 
 @pytest.mark.parametrize("command", ["show", "delete", "report", "schedule", "record"])

@@ -34,6 +34,7 @@ from workbench import (
     unique_name,
 )
 from workbench.analysis import learning_curves
+from workbench.cli.main import main
 from workbench.cluster import local
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.failures import Hopeless
@@ -352,6 +353,15 @@ def test_a_place_of_checkpoints_may_begin_at_home(study_of, tmp_path, monkeypatc
     assert study.checkpoints == study.checkpoint_store.root == f"{tmp_path}/me/weights"
     assert study_of(checkpoints="memory://~/weights").checkpoints == "memory://~/weights"
     assert checkpoint_store(study.db, "gone", "~/weights").root == f"{tmp_path}/me/weights"
+
+
+def test_a_knowledge_base_may_be_at_home(study_of, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert study_of(db="~/kb.db").db == tmp_path / "kb.db"
+    StudyLog(tmp_path / "kb.db", "one", {"scheduler": {}, "trainable": {}, "seed": 0}).close()
+    assert unique_name("one", "~/kb.db") == "one-2"
+    assert main(["studies", "--db=~/kb.db"]) == 0
+    assert "one" in capsys.readouterr().out
 
 
 def test_a_knowledge_base_has_one_place_of_checkpoints_whatever_links_lead_to_it(tmp_path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.core import record
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
-from workbench.core.places import in_home, private_folder
+from workbench.core.places import beside, in_home, private_folder, real_path
 from workbench.core.protocols import Event
 
 if TYPE_CHECKING:
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":
     """Give a study's checkpoints: beside its knowledge base, following links, unless they were put elsewhere."""
     from workbench.cluster.checkpoints import CheckpointStore
-    from workbench.knowledge.lock import real_path
 
-    db = real_path(db)
-    beside = db.parent / f"{db.stem}.checkpoints" / name
-    return CheckpointStore(in_home(elsewhere) if elsewhere else str(beside))
+    own = beside(db, f"{real_path(db).stem}.checkpoints") / name
+    return CheckpointStore(in_home(elsewhere) if elsewhere else str(own))
 
 
 def anothers_place(place: str, name: str, cure: str = "") -> StudyError:

@@ -18,6 +18,7 @@ from workbench.core.places import (
     absolute_place,
     check_checkpoints,
     check_study_name,
+    db_path,
     in_home,
     is_study_name,
     private_folder,
@@ -55,7 +56,7 @@ def unpack(
     StudyError
         The knowledge base holds a study of that name, or there are checkpoints where its own would go.
     """
-    file, db = Path(file), Path(db)
+    file, db = Path(file), db_path(db)
     if name is not None:
         check_study_name(name)
     if checkpoints is not None:
