@@ -55,6 +55,14 @@ def test_the_configuration_that_the_scheduler_would_take_stands_first() -> None:
     assert leader_of(pd.DataFrame({"reason": reasons[2:]})) is None
 
 
+def test_phases_that_a_person_added_do_not_put_a_configuration_first() -> None:
+    rows = [(0, False, 3, 10.0), (1, False, 4, 2.0), (2, False, 3, 30.0), (3, False, 2, 99.0)]
+    told = claims(trials_of(*rows), n_phases=3)
+    assert told["candidate"].tolist() == [2, 0, 1, 3]
+    assert told["phases"].tolist() == [3, 3, 4, 2]  # what is confirmed runs as far
+    assert claims(trials_of(*rows))["candidate"].tolist() == [1, 2, 0, 3]  # of a study of no known size
+
+
 @pytest.mark.parametrize("fell", [{"state": "failed", "mode": "failed"}, {"mode": "person"}])
 def test_a_seed_that_fell_does_not_sink_its_configuration(fell) -> None:
     rows = [(0, False, 3, 9.0), (0, False, 3, 9.0), (0, False, 1, 0.0), *[(1, False, 3, 5.0)] * 3, (2, False, 2, 7.0)]

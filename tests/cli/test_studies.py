@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from tests.support import files
 from workbench.cli.main import main
@@ -17,6 +18,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path
 from workbench.knowledge.lock import output_path
+from workbench.study.attached import AttachedStudy
 from workbench.study.saved import checkpoint_store
 
 SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"}, "seed": 0}
@@ -132,8 +134,21 @@ def test_a_study_that_is_being_driven_is_not_deleted(folder, capsys) -> None:
     assert main(["delete", "mine", "--db", "kb.db", "--yes"]) == 2
     assert "is being driven by process" in capsys.readouterr().err
     driver.close()
+    assert (folder / "kb.checkpoints" / "mine" / "trial-00000").exists()
     with KnowledgeBase("kb.db") as kb:
         assert list(kb) == ["mine", "other"]
+
+
+def test_a_study_whose_checkpoints_cannot_be_removed_is_deleted_once_they_can(folder, monkeypatch, capsys) -> None:
+    def refuses(_, path, **how) -> None:
+        raise PermissionError(f"{path} is another's")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "rm", refuses)
+        assert main(["delete", "mine", "--db", "kb.db", "--yes"]) == 2
+        assert "out of reach" in capsys.readouterr().err
+    assert main(["delete", "mine", "--db", "kb.db", "--yes"]) == 0
+    assert not (folder / "kb.checkpoints" / "mine").exists()
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1:1/study", "none://study"])
@@ -184,6 +199,18 @@ def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_
     assert main(["delete", "far", "--db", "kb.db", "--yes", "--checkpoints", str(shared)]) == 0  # they are gone
     with KnowledgeBase("kb.db") as kb:
         assert list(kb) == ["mine", "other", "at a url"]
+
+
+def test_what_is_written_of_a_study_stands_beside_the_file_and_not_beside_a_link_to_it(folder) -> None:
+    (folder / "links").mkdir()
+    link = folder / "links" / "kb.db"
+    link.symlink_to(folder / "kb.db")
+    assert main(["report", "mine", "--db", str(link)]) == 0
+    assert main(["export", "mine", "--to", "csv", "--db", str(link)]) == 0
+    assert AttachedStudy(link, "other").report() == folder / "other.html"
+    assert (folder / "mine.html").is_file()
+    assert (folder / "mine.csv").is_dir()
+    assert list((folder / "links").iterdir()) == [link]
 
 
 @pytest.mark.parametrize("command", ["show", "delete", "report", "schedule", "record"])

@@ -167,6 +167,16 @@ def test_a_confirmation_repeats_its_candidate_with_a_fresh_seed_over_all_phases(
     assert (clone.data["confirms"], clone.data["candidate"], clone.data["clone_of"]) == (True, 0, 1)
 
 
+def test_nothing_is_confirmed_of_a_study_that_hands_weights_on() -> None:
+    run, at_end = {"config": {"lr": 0.1}, "seed": 0}, {"score": 1.0, "checkpoint": "trial-00000/phase-000"}
+    began, handed = (Event(Kind.RUN, 0.0, n, n, data={**run, "parent": parent}) for n, parent in enumerate((None, 0)))
+    ledger = Ledger([began, Event(Kind.PHASE_ENDED, 1.0, 0, 0, data=at_end), handed])
+    how = {"at": 2.0, "first_clone": 5, "n_phases": 3, "study_seed": 7, "scale": lambda nodes: None}
+    (answer,) = judge(Request("r", "clone", 1, {"confirms": True}), ledger, **how)
+    assert "no configuration stands for the best weights" in answer.data["why"]
+    assert judge(Request("r", "clone", 1), ledger, **how)[0].data["accepted"]
+
+
 def test_a_trial_that_has_failed_cannot_be_extended() -> None:
     (answer,) = judged(Request("r", "extend", 2, {"phases": 1}))
     assert answer.data["why"].startswith("trial 2 is failed: only a trial that was stopped or has finished")

@@ -9,7 +9,7 @@ import pytest
 from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, schema
+from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, names_taken, schema
 from workbench.knowledge.reader import check_event
 from workbench.knowledge.schema import VERSION
 
@@ -20,6 +20,14 @@ def test_an_unknown_study_is_named_with_its_neighbours(db) -> None:
         kb["frist-pong"]
     with KnowledgeBase(db) as kb, pytest.raises(StudyError, match="unknown study 0; known: first-pong"):
         kb[0]
+
+
+def test_no_name_is_taken_in_a_knowledge_base_that_is_only_being_made(db) -> None:
+    assert names_taken(db) == set()
+    db.touch()  # by a driver that has come no further, or was killed there
+    assert names_taken(db) == set()
+    StudyLog(db, "one", {}).close()
+    assert names_taken(db) == {"one"}
 
 
 def test_a_study_that_nobody_drives_any_more_is_not_called_running(db) -> None:

@@ -2,8 +2,10 @@
 
 import json
 import math
+import sqlite3
 import sys
 import warnings
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +23,7 @@ from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.study.export import FORMATS, export, exporter_of
-from workbench.study.export.exporter import opening
+from workbench.study.export.exporter import writing
 from workbench.study.export.mlflow import MLflowExport, name_there
 
 
@@ -59,8 +61,17 @@ def test_optuna_opens_it_with_params_states_and_scores(db) -> None:
 @pytest.mark.parametrize("place", ["no/such/folder.db", "none://here"])
 def test_a_place_that_optuna_cannot_open_is_told_in_one_line(db, place) -> None:
     pytest.importorskip("optuna")
-    with pytest.raises(InvalidInput, match=r"cannot be opened for an export \(.*\): choose another place"):
+    with pytest.raises(InvalidInput, match=r"cannot take an export \(.*\): choose another place"):
         export(db, "exported", "optuna", place)
+
+
+def test_a_database_that_optuna_may_not_write_to_is_told_in_one_line(db) -> None:
+    pytest.importorskip("optuna")
+    file = export(db, "exported", "optuna")
+    with closing(sqlite3.connect(file, isolation_level=None)) as another:
+        another.execute("BEGIN IMMEDIATE")
+        with pytest.raises(InvalidInput, match=r"^sqlite:.* cannot take an export \(.*\): choose another place"):
+            export(db, "exported", "optuna", f"sqlite:///{file}?timeout=0")
 
 
 def test_a_password_in_a_url_is_not_said_again(db, capsys, monkeypatch) -> None:
@@ -68,12 +79,13 @@ def test_a_password_in_a_url_is_not_said_again(db, capsys, monkeypatch) -> None:
     command = ["export", "exported", "--db", str(db), "--to", "optuna", "--out"]
     assert main([*command, "none://me:se@cret@here:5432/db"]) == 2
     err = capsys.readouterr().err
-    assert "none://me:***@here:5432/db cannot be opened for an export" in err
+    assert "none://me:***@here:5432/db cannot take an export" in err
     with (
         pytest.raises(
-            InvalidInput, match=r"^http://me:\*\*\*@there cannot be opened .* \(ValueError: no http://me:\*\*\*@there\)"
+            InvalidInput,
+            match=r"^http://me:\*\*\*@there cannot take an export \(ValueError: no http://me:\*\*\*@there\)",
         ),
-        opening("http://me:secret@there"),
+        writing("http://me:secret@there"),
     ):
         raise ValueError("no http://me:secret@there")
     monkeypatch.setattr("workbench.study.export.export", lambda *_: "postgresql://me:secret@here/db")
@@ -170,7 +182,7 @@ def test_an_exporter_that_there_is_not_is_refused_with_those_there_are(to, says,
     with pytest.raises(InvalidInput, match=rf"{says}.*known: mlflow, optuna, tensorboard, wandb"):
         exporter_of(to, "x")
     assert isinstance(exporter_of("mlflow", "x"), MLflowExport)
-    assert exporter_of("mlflow", tmp_path / "x.db").uri == f"sqlite:///{tmp_path}/x.db"
+    assert exporter_of("mlflow", tmp_path / "x.db").place == f"sqlite:///{tmp_path}/x.db"
 
 
 def test_names_that_mlflow_refuses_are_written_otherwise() -> None:

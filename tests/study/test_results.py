@@ -101,6 +101,22 @@ def test_the_configuration_to_take_is_not_that_of_the_luckiest_phase(tmp_path) -
     assert list(warm_start(SPACE, db, "one", "led", best=2).first) == configs[1:]  # by scores alone
 
 
+def test_a_trial_that_a_person_lets_run_on_wins_by_its_score_alone(tmp_path) -> None:
+    db, spec = tmp_path / "kb.db", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec
+    events, configs = EVENTS[:2], [{"lr": lr, "gamma": 0.9} for lr in (1e-5, 1e-4)]
+    for trial, n_phases, score in ((0, 3, 10.0), (1, 4, 2.0)):
+        events += [runs(0.0, trial, configs[trial])]
+        for phase in range(n_phases):
+            place = f"trial-{trial:05d}/phase-{phase:03d}"
+            events += [begun(phase, trial, phase), ended(phase + 1.0, trial, phase, 0, score, place)]
+        events += [judged(n_phases, trial, n_phases - 1, "stop", "extended" if trial else "finished")]
+    for name in ("one", "two"):
+        write_log(db, name, events, spec)
+    assert Results.open(db, "one").best_config == configs[0]
+    assert "/trial-00000/" in str(best_checkpoint(db, "one"))
+    assert list(warm_start(SPACE, db, "one", "two", best=1).first) == configs[:1]
+
+
 def test_configurations_are_given_as_they_ran(tmp_path) -> None:
     """A whole number stays one, though another trial does not have it."""
     configs = [{"layers": 3, "net": "deep"}, {"net": "flat"}]

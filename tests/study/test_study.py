@@ -31,8 +31,10 @@ from workbench import (
     Study,
     SuccessiveHalving,
     Uniform,
+    unique_name,
 )
 from workbench.analysis import learning_curves
+from workbench.cli.main import main
 from workbench.cluster import local
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.failures import Hopeless
@@ -46,6 +48,7 @@ from workbench.study.attached import AttachedStudy
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
 from workbench.study.saved import checkpoint_store
+from workbench.study.unpack import refuse_taken
 from workbench.viz.dashboard.board import Board
 from workbench.viz.dashboard.feed import News
 
@@ -352,6 +355,15 @@ def test_a_place_of_checkpoints_may_begin_at_home(study_of, tmp_path, monkeypatc
     assert checkpoint_store(study.db, "gone", "~/weights").root == f"{tmp_path}/me/weights"
 
 
+def test_a_knowledge_base_may_be_at_home(study_of, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert study_of(db="~/kb.db").db == tmp_path / "kb.db"
+    StudyLog(tmp_path / "kb.db", "one", {"scheduler": {}, "trainable": {}, "seed": 0}).close()
+    assert unique_name("one", "~/kb.db") == "one-2"
+    assert main(["studies", "--db=~/kb.db"]) == 0
+    assert "one" in capsys.readouterr().out
+
+
 def test_a_knowledge_base_has_one_place_of_checkpoints_whatever_links_lead_to_it(tmp_path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "kb.db")
     assert checkpoint_store(tmp_path / "link.db", "one").root == checkpoint_store(tmp_path / "kb.db", "one").root
@@ -454,12 +466,34 @@ def test_a_place_that_cannot_be_reached_is_refused_before_anything_starts(study_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_that_cannot_be_made_is_refused_before_anything_is_trained(study_of, tmp_path) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "weights"
+    study = study_of(client=None, nodes=1, checkpoints=place)
+    with pytest.raises(
+        InvalidInput, match=rf"^checkpoints cannot be kept at {place} \(.*/file is a file\): name another"
+    ):
+        study.start()
+    assert not (tmp_path / "kb.db").exists()
+    StudyLog(study.db, study.name, study.spec).close()
+    with pytest.raises(InvalidInput, match="file is a file"):
+        study.start(resume=True)
+
+
 def test_a_database_that_is_a_folder_is_refused_in_one_line(study_of, tmp_path) -> None:
     with pytest.raises(DatabaseError, match="is a folder, and a knowledge base is a file"):
         study_of(db=tmp_path).start()
     (tmp_path / "file").touch()
     with pytest.raises(DatabaseError, match="cannot be made"):
         study_of(db=tmp_path / "file" / "kb.db").start()
+
+
+def test_a_name_is_free_where_the_knowledge_base_is_being_made(study_of, tmp_path) -> None:
+    (tmp_path / "kb.db").touch()
+    assert unique_name("a study", tmp_path / "kb.db") == "a study"
+    refuse_taken(tmp_path / "kb.db", "a study")
+    assert study_of(scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run().frames().state == "ended"
+    assert unique_name("a study", tmp_path / "kb.db") == "a study-2"
 
 
 def test_a_database_that_is_none_is_refused(study_of, tmp_path) -> None:

@@ -20,7 +20,13 @@ def leader_of(decisions: pd.DataFrame) -> int | None:
     return next((leader for leader in named if isinstance(leader, int)), None)
 
 
-def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean", leader: int | None = None) -> pd.DataFrame:
+def claims(
+    trials: pd.DataFrame,
+    mode: str = "max",
+    judged_by: str = "mean",
+    leader: int | None = None,
+    n_phases: int | None = None,
+) -> pd.DataFrame:
     """Rank the configurations by the scores on which the study chose them: the first is the one to take.
 
     Parameters
@@ -34,6 +40,8 @@ def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean", lea
         What joined the scores of a configuration's seeds: see `Seeded`.
     leader : int, optional
         A trial of the configuration that the scheduler would take, which knows more than last scores: see `leader_of`.
+    n_phases : int, optional
+        Most phases that the study gives one trial: those of which a person asked for more stand level with them.
 
     Returns
     -------
@@ -43,7 +51,7 @@ def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean", lea
         Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
         as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
-    rows = ranked(claimed(trials, judged_by), mode)
+    rows = ranked(claimed(trials, judged_by), mode, n_phases)
     led = trials.loc[trials["trial"] == leader, "candidate"]
     return rows.sort_values("candidate", key=lambda numbers: ~numbers.isin(led), kind="stable", ignore_index=True)
 
@@ -65,11 +73,17 @@ def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
     return rows.reset_index()
 
 
-def ranked(rows: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
-    """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`."""
-    few = 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
-    by_rank = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
-    return by_rank.drop(columns="few").reset_index(drop=True)
+def ranked(rows: pd.DataFrame, mode: str = "max", n_phases: "int | pd.Series | None" = None) -> pd.DataFrame:
+    """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`.
+
+    `n_phases` is as there, or each row's study's.
+    """
+    reached = rows["phases"].clip(upper=n_phases)
+    few = 2 * rows["claimed_on"] < rows.groupby(reached)["claimed_on"].transform("max")
+    by_rank = rows.assign(reached=reached, few=few).sort_values(
+        ["reached", "few", "claimed"], ascending=[False, True, mode == "min"]
+    )
+    return by_rank.drop(columns=["reached", "few"]).reset_index(drop=True)
 
 
 def each_once(rows: pd.DataFrame, configs: pd.Series) -> pd.DataFrame:

@@ -7,12 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from workbench.core.places import DEFAULT_DB
+from workbench.core.places import DEFAULT_DB, in_home
 
 
 def add_db(parser: argparse.ArgumentParser, default: Path | None = DEFAULT_DB) -> None:
     """Let a command be told which knowledge base."""
-    parser.add_argument("--db", metavar="FILE", default=default, help=f"the knowledge base (default: {DEFAULT_DB})")
+    said = f"the knowledge base (default: {DEFAULT_DB})"
+    parser.add_argument("--db", metavar="FILE", type=in_home, default=default, help=said)
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_preset
+from workbench.core.places import in_home
 from workbench.core.showing import so_many
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def add_parsers(commands: Any) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the first repetition")
     parser.add_argument("--processes", type=int, metavar="N", default=2, help="processes for repetitions (default 2)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--db", metavar="FILE", help="keep the first repetition's log in this knowledge base")
+    parser.add_argument("--db", metavar="FILE", type=in_home, help="a knowledge base to keep the first repetition in")
     parser.add_argument("--name", help="the study's name there")
     parser.set_defaults(command=run)
 

@@ -139,12 +139,12 @@ def _used(db: Path, name: str, events: "Sequence[Event]") -> str:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    from workbench.core.places import beside
     from workbench.study.results import Results
     from workbench.viz.figures.report import is_device
 
-    db = Path(arguments.db)
-    out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
-    written = Results.open(db, arguments.name).write_report(out, whole=arguments.whole)
+    out = Path(arguments.out) if arguments.out else beside(arguments.db, f"{arguments.name}.html")
+    written = Results.open(arguments.db, arguments.name).write_report(out, whole=arguments.whole)
     print(written, file=sys.stderr if is_device(out) else sys.stdout)  # the page itself may be what goes to stdout
     return 0
 
@@ -193,8 +193,7 @@ def _delete(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
         print("nothing was deleted")
         return 1
-    delete(arguments.db, arguments.name)
-    store.remove()
+    delete(arguments.db, arguments.name, first=store.remove)
     print("deleted")
     return 0
 

@@ -18,6 +18,11 @@ REMARKS = ("note", "tag", "untag")
 ACTIONS = (
     "stop", "pause", "resume", "extend", "clone", "pause study", "resume study", "stop study", "scale", *REMARKS
 )  # fmt: skip
+HANDED_ON = (
+    "handed weights from trial to trial: no configuration stands for the best weights; train their schedule again "
+    "instead, results().write_schedule(…) and Replay"
+)
+"""Why nothing of a study is confirmed in which a trial began with another's weights."""
 _MOST_PHASES = 10_000
 _LONGEST_NOTE = 2000  # characters
 _TAG = re.compile(r"(?!-)[^\s,:<>=]{1,40}")
@@ -143,6 +148,8 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, 
         if not isinstance(changes, Mapping):
             raise InvalidInput(f"the changes of a clone are hyperparameters by name, got {changes!r}")
         confirms = {"confirms": True} if request.data.get("confirms") is True and not changes else {}
+        if confirms and any(known.parent_phase is not None for known in ledger.trials.values()):
+            raise InvalidInput(f"the study {HANDED_ON}")
         config = _changed(trial, ledger.job(trial).config, changes, space)
         return {"config": config, "phases": _count(request, "phases", n_phases), **confirms}
     return {}

@@ -68,8 +68,23 @@ def check_checkpoints(place: object) -> None:
 
 
 def in_home(place: str) -> str:
-    """Write out a ``~`` that a place of checkpoints begins with, to which no shell has seen; a URL stays as it is."""
+    """Write out a ``~`` that a place begins with, to which no shell has seen; a URL stays as it is."""
     return place if "://" in place else os.path.expanduser(place)
+
+
+def db_path(db: str | Path) -> Path:
+    """Give the path of a knowledge base, a ``~`` written out."""
+    return Path(in_home(os.fspath(db)))
+
+
+def real_path(db: str | Path) -> Path:
+    """Follow every link: one knowledge base has one place."""
+    return Path(os.path.realpath(db))
+
+
+def beside(db: str | Path, name: str) -> Path:
+    """Name what stands beside a knowledge base: beside the file, not beside a link to it."""
+    return real_path(db).parent / name
 
 
 def absolute_place(place: str | None) -> str | None:

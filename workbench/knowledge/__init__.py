@@ -8,7 +8,7 @@ from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Controls, Inbox
 from workbench.knowledge.lock import driver_of, holder_of, lock_path, output_path
-from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
+from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial, names_taken
 from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.remove import delete
 from workbench.knowledge.writer import DiskFull, LogHeld, StudyLog
@@ -32,6 +32,7 @@ __all__ = [
     "frames_of",
     "holder_of",
     "lock_path",
+    "names_taken",
     "output_path",
     "record",
     "repair",

@@ -12,15 +12,11 @@ from typing import IO
 from urllib.parse import quote
 
 from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.places import real_path
 
 _LONGEST_LOCK = 120  # characters of a lock's name that the study's takes: names of files have 255 bytes
 _TAKEN = (BlockingIOError, PermissionError)  # what a lock that another holds is told as, also on network file systems
 _LONGEST_HOLDER = 4096  # bytes of what a driver writes into its lock
-
-
-def real_path(path: str | Path) -> Path:
-    """Follow every link: one knowledge base has one place, and its locks and requests stand beside it."""
-    return Path(os.path.realpath(path))
 
 
 def lock_path(path: Path, name: str) -> Path:

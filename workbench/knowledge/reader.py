@@ -5,6 +5,7 @@ import math
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -20,12 +21,26 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.showing import four_digits, so_many, titled
 from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.lock import driver_of
-from workbench.knowledge.schema import database_errors, open_for_reading
+from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading
 
 POINT = np.dtype([("trial", "i4"), ("phase", "i4"), ("at", "f8"), ("name", "i4"), ("value", "f8")])
 """A metric point, as `RecordedStudy.points` gives them: at in seconds, name as an index."""
 
 _PACKED = np.dtype([("key", "i8"), ("at", "f8"), ("value", "f8")])  # a third less for Python to unpack a row
+
+
+def names_taken(path: str | Path) -> set[str]:
+    """Name the studies of a knowledge base, for whoever begins another: none where it is missing or being made.
+
+    Raises
+    ------
+    DatabaseError
+        The file is damaged, of another version, or no knowledge base.
+    """
+    if Path(path).exists():
+        with suppress(Unfinished), KnowledgeBase(path) as kb:  # what is unfinished, whoever writes to it completes
+            return set(kb)
+    return set()
 
 
 class KnowledgeBase:

@@ -1,6 +1,7 @@
 """Taking a study out of a knowledge base, with all that its name stands for beside it."""
 
 import shutil
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -11,8 +12,15 @@ from workbench.knowledge.schema import database_errors, open_for_writing
 from workbench.knowledge.writer import transaction
 
 
-def delete(path: str | Path, name: str) -> None:
+def delete(path: str | Path, name: str, first: Callable[[], None] = lambda: None) -> None:
     """Remove a study for good: its events and metrics, what its driver wrote and was asked. Not its checkpoints.
+
+    Parameters
+    ----------
+    path, name
+        The study.
+    first : callable
+        Removes what only the log tells of, once nobody else drives the study: if it raises, the log is still there.
 
     Raises
     ------
@@ -24,11 +32,13 @@ def delete(path: str | Path, name: str) -> None:
         kb[name]  # there is one, or this says which there are
     driver = claim(path, name)
     try:
-        with closing(open_for_writing(path)) as connection, database_errors(path), transaction(connection):
-            (study,) = connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
-            for table in ("metrics", "events"):
-                connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))
-            connection.execute("DELETE FROM studies WHERE id = ?", (study,))
+        with closing(open_for_writing(path)) as connection:
+            first()
+            with database_errors(path), transaction(connection):
+                (study,) = connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
+                for table in ("metrics", "events"):
+                    connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))
+                connection.execute("DELETE FROM studies WHERE id = ?", (study,))
         shutil.rmtree(inbox_path(path, name), ignore_errors=True)
         output_path(path, name).unlink(missing_ok=True)
         lock_path(path, name).unlink(missing_ok=True)

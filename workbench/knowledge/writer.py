@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
-from workbench.core.places import check_study_name
+from workbench.core.places import check_study_name, real_path
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge.lock import claim, real_path
+from workbench.knowledge.lock import claim
 from workbench.knowledge.reader import decode_events, identity_of, last_metric_of
 from workbench.knowledge.schema import HELD, database_errors, open_for_writing
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.errors import StudyError
+from workbench.core.places import beside
 from workbench.core.protocols import BEGUN, TURNS, Kind
 from workbench.core.record import size_of_record
 from workbench.study.progress import Progress, in_a_notebook
@@ -175,7 +176,7 @@ class AttachedStudy:
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the HTML report, by default beside the knowledge base; return where it is."""
-        return self.results().write_report(path or self.db.resolve().parent / f"{self.name}.html")
+        return self.results().write_report(path or beside(self.db, f"{self.name}.html"))
 
     def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "AttachedStudy":
         """Show how far the study is until it is over; raises what ended it badly.

@@ -7,7 +7,7 @@ from uuid import uuid4
 from workbench.analysis.confirmed import each_once
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
-from workbench.core.interventions import Request
+from workbench.core.interventions import HANDED_ON, Request
 from workbench.knowledge.lock import driver_of
 from workbench.study.results import Results
 
@@ -27,10 +27,7 @@ def requests_to_confirm(study: "Study", top: int, seeds: int) -> list[Request]:
         raise StudyError(f"study {study.name!r} is being driven by {driver}: stop it, or confirm it once it is over")
     found = Results.open(study.db, study.name)
     if found.has_lineage:
-        raise StudyError(
-            f"study {study.name!r} handed weights from trial to trial: no configuration stands for the best weights; "
-            "train their schedule again instead, results().write_schedule(…) and Replay"
-        )
+        raise StudyError(f"study {study.name!r} {HANDED_ON}")
     claims = found.claims
     best = each_once(claims, claims["trial"].map(found.frames.configs)).head(top)
     if best.empty:

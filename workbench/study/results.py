@@ -102,8 +102,8 @@ class Results:
         """Which configuration to take: the first row of `confirmed`, else of `claims`; empty before the first score.
 
         That is the best by fresh seeds; without any, the scheduler's leader; where it names none, the best of those
-        that ran the furthest, by the last scores of all their seeds. The luckiest phase, in `summary`, may be of
-        another.
+        that ran the furthest, phases that a person added not counted, by the last scores of all their seeds. The
+        luckiest phase, in `summary`, may be of another.
         """
         rows = self.claims if self.confirmed.empty else self.confirmed
         return next(iter(rows.to_dict("records")), {})  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ class Results:
         from workbench.analysis import claims, leader_of
 
         f = self.frames
-        return claims(f.trials, f.aim.mode, self.judged_by, leader_of(f.decisions))
+        return claims(f.trials, f.aim.mode, self.judged_by, leader_of(f.decisions), self.size.n_phases)
 
     @property
     def confirmed(self) -> "pd.DataFrame":

@@ -1,12 +1,13 @@
 """Where a study's checkpoints are, and whose: found, claimed for one study, kept apart from others'."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.core import record
-from workbench.core.errors import CheckpointError, StudyError
-from workbench.core.places import in_home
+from workbench.core.errors import CheckpointError, InvalidInput, StudyError
+from workbench.core.places import beside, in_home, private_folder, real_path
 from workbench.core.protocols import Event
 
 if TYPE_CHECKING:
@@ -18,11 +19,9 @@ if TYPE_CHECKING:
 def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":
     """Give a study's checkpoints: beside its knowledge base, following links, unless they were put elsewhere."""
     from workbench.cluster.checkpoints import CheckpointStore
-    from workbench.knowledge.lock import real_path
 
-    db = real_path(db)
-    beside = db.parent / f"{db.stem}.checkpoints" / name
-    return CheckpointStore(in_home(elsewhere) if elsewhere else str(beside))
+    own = beside(db, f"{real_path(db).stem}.checkpoints") / name
+    return CheckpointStore(in_home(elsewhere) if elsewhere else str(own))
 
 
 def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
@@ -56,6 +55,26 @@ def refuse_used_place(study: "Study") -> None:
         )
     if study.checkpoints is not None and Place(place).owner():
         raise anothers_place(place, study.name)
+    _make_place(study)
+
+
+def _make_place(study: "Study") -> None:
+    """Make the folder that was named, or refuse it: to save there fails once the first phase has been trained.
+
+    A URL may be out of reach for a while; what the workers of a client see, this process may not.
+    """
+    place = study.checkpoints
+    if place is None or "://" in place or study.client is not None:
+        return
+    try:
+        private_folder(Path(place))
+        why = "" if os.access(place, os.W_OK | os.X_OK) else "Permission denied"
+    except FileExistsError as err:
+        why = f"{err.filename} is a file"
+    except OSError as err:
+        why = err.strerror or type(err).__name__
+    if why:
+        raise InvalidInput(f"checkpoints cannot be kept at {place} ({why}): name another directory")
 
 
 def refuse_without_checkpoints(study: "Study", past: Sequence[Event]) -> None:
@@ -88,6 +107,7 @@ def claim_place(study: "Study", identity: str) -> None:
     """
     from workbench.cluster.place import Place
 
+    _make_place(study)
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
         raise anothers_place(study.checkpoints, study.name)
 

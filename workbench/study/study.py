@@ -19,7 +19,7 @@ from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, first_line
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
-from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name, in_home
+from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name, db_path, in_home
 from workbench.core.protocols import RESERVED_METRICS, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.seeds import JUDGES
@@ -123,7 +123,7 @@ class Study:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "db", Path(self.db))
+        object.__setattr__(self, "db", db_path(self.db))
         object.__setattr__(self, "trainable", as_factory(self.trainable))
         for name in ("nodes", *RUN_SETTINGS):  # the log keeps them
             object.__setattr__(self, name, scalar(getattr(self, name)))
@@ -342,12 +342,9 @@ class Study:
 
 def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
     """Return `name`, or ``name-2``, ``name-3``, … if the knowledge base holds a study of that name."""
-    if not Path(db).is_file():
-        return name
-    from workbench.knowledge import KnowledgeBase
+    from workbench.knowledge import names_taken
 
-    with KnowledgeBase(db) as kb:
-        taken = set(kb)
+    taken = names_taken(db_path(db))
     return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
 
 

@@ -18,6 +18,7 @@ from workbench.core.places import (
     absolute_place,
     check_checkpoints,
     check_study_name,
+    db_path,
     in_home,
     is_study_name,
     private_folder,
@@ -55,7 +56,7 @@ def unpack(
     StudyError
         The knowledge base holds a study of that name, or there are checkpoints where its own would go.
     """
-    file, db = Path(file), Path(db)
+    file, db = Path(file), db_path(db)
     if name is not None:
         check_study_name(name)
     if checkpoints is not None:
@@ -201,12 +202,10 @@ def _tell_place(log: Path, place: str | None) -> None:
 
 def refuse_taken(db: Path, name: str) -> None:
     """Raise `StudyError` where a study of the knowledge base has this name."""
-    from workbench.knowledge import KnowledgeBase
+    from workbench.knowledge import names_taken
 
-    if db.exists():
-        with KnowledgeBase(db) as kb:
-            if name in list(kb):
-                raise StudyError(f"study {name!r} exists in {db}: choose another name, name=…, or another db=…")
+    if name in names_taken(db):
+        raise StudyError(f"study {name!r} exists in {db}: choose another name, name=…, or another db=…")
 
 
 def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path) -> None:

@@ -4,6 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 from workbench.core.errors import unknown
+from workbench.core.places import beside
 from workbench.knowledge import KnowledgeBase
 from workbench.study.export.exporter import Exporter, own_folder, whole_log
 
@@ -68,7 +69,7 @@ def exporter_of(to: str, place: str | Path) -> Exporter:
 
 def default_place(db: str | Path, name: str, to: str) -> str:
     """Name the place beside the knowledge base where an export goes."""
-    return str(Path(db).absolute().parent / f"{name}.{to}{'.db' if to in ('optuna', 'mlflow') else ''}")
+    return str(beside(db, f"{name}.{to}{'.db' if to in ('optuna', 'mlflow') else ''}"))
 
 
 __all__ = ["FORMATS", "Exporter", "export", "exporter_of"]

@@ -23,7 +23,15 @@ class Exporter(ABC):
     """A study kept up to date in another tool: a callback of `Study`, and what ``workbench export`` runs.
 
     It begins with the whole log, so that what an earlier driver, or an earlier export, left there is replaced.
+
+    Parameters
+    ----------
+    place : str
+        Where to, as what cannot be written there is told.
     """
+
+    def __init__(self, place: str) -> None:
+        self.place = place
 
     def begin(self, study: "Study", past: Sequence[Event]) -> None:
         """Replace what is there by what earlier drivers have logged."""
@@ -41,7 +49,8 @@ class Exporter(ABC):
         self.ledger = Ledger()
         self.scores: dict[int, dict[int, float]] = {}  # trial → phase → score
         self.last: dict[int, Mapping[str, float]] = {}  # trial → metrics of its last phase
-        self._clear()
+        with writing(self.place):
+            self._clear()
 
     def __call__(self, events: Sequence[Event]) -> None:
         """Take in events, and write what they change."""
@@ -55,10 +64,12 @@ class Exporter(ABC):
                 self.scores.setdefault(event.trial, {})[event.phase or 0] = event.data["score"]
                 self.last[event.trial] = event.data.get("metrics", {})
             if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
-                self._point(event.trial, event)
-        for trial in touched:
-            if trial in self.ledger:
-                self._trial(trial)
+                with writing(self.place):
+                    self._point(event.trial, event)
+        with writing(self.place):
+            for trial in touched:
+                if trial in self.ledger:
+                    self._trial(trial)
 
     def unix(self, at: float) -> float:
         """Turn seconds of the study's clock into seconds since 1970, leaving out that it was ever interrupted."""
@@ -165,15 +176,15 @@ def own_database(url: str, table: str) -> None:
 
 
 @contextmanager
-def opening(place: str) -> Iterator[None]:
-    """Tell in one line what another tool makes of a place that it cannot open."""
+def writing(place: str) -> Iterator[None]:
+    """Tell in one line what another tool makes of a place that it cannot open, or not write."""
     try:
         yield
     except WorkbenchError:
         raise
     except Exception as err:  # noqa: BLE001  each tool has its own
         why = f"{type(err).__name__}: {err}".partition("\n")[0].replace(place, shown(place))
-        raise InvalidInput(f"{shown(place)} cannot be opened for an export ({why}): choose another place") from None
+        raise InvalidInput(f"{shown(place)} cannot take an export ({why}): choose another place") from None
 
 
 def needed(module: str, package: str) -> Any:

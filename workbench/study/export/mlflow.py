@@ -9,7 +9,6 @@ from workbench.study.export.exporter import (
     Exporter,
     needed,
     numbers_of,
-    opening,
     own_database,
     shown,
     step_of,
@@ -34,23 +33,22 @@ class MLflowExport(Exporter):
     """
 
     def __init__(self, place: str) -> None:
-        self.uri = storage_url(place)
+        super().__init__(storage_url(place))
 
     def _clear(self) -> None:
         mlflow = needed("mlflow", "MLflow")
-        own_database(self.uri, "experiments")
+        own_database(self.place, "experiments")
         self._entities = mlflow.entities
         self._runs: dict[int, str] = {}
         self._waiting: dict[int, list[object]] = {}
-        with opening(self.uri):
-            client = self._client = mlflow.MlflowClient(tracking_uri=self.uri)
-            there = client.get_experiment_by_name(self.name)
+        client = self._client = mlflow.MlflowClient(tracking_uri=self.place)
+        there = client.get_experiment_by_name(self.name)
         if there is None:
             self._experiment = client.create_experiment(self.name, tags={_MARK: self.name})
             return
         if _MARK not in there.tags or there.lifecycle_stage != "active":
             raise InvalidInput(
-                f"{shown(self.uri)} holds an experiment {self.name!r} of somebody else's, or a deleted one: "
+                f"{shown(self.place)} holds an experiment {self.name!r} of somebody else's, or a deleted one: "
                 "choose another place"
             )
         self._experiment = there.experiment_id
@@ -65,10 +63,6 @@ class MLflowExport(Exporter):
         )
 
     def _trial(self, number: int) -> None:
-        with opening(self.uri):
-            self._write(number)
-
-    def _write(self, number: int) -> None:
         trial = self.ledger.trials[number]
         if number not in self._runs:
             tags = {_MARK: self.name, "trial": str(number), "seed": str(trial.seed), "parent": str(trial.parent)}

@@ -11,7 +11,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Config, Scalar
 from workbench.core.record import space_of_record
-from workbench.study.export.exporter import Exporter, needed, opening, own_database, shown, storage_url
+from workbench.study.export.exporter import Exporter, needed, own_database, shown, storage_url
 
 _MARK = "rl-workbench"
 
@@ -30,13 +30,12 @@ class OptunaExport(Exporter):
     """
 
     def __init__(self, place: str) -> None:
-        self.url = storage_url(place)
+        super().__init__(storage_url(place))
 
     def _clear(self) -> None:
         optuna = self._optuna = needed("optuna", "Optuna")
-        own_database(self.url, "version_info")
-        with opening(self.url):
-            self._storage = optuna.storages.get_storage(self.url)
+        own_database(self.place, "version_info")
+        self._storage = optuna.storages.get_storage(self.place)
         self._numbers: dict[int, int] = {}  # trial → Optuna's
         self._told: dict[int, int] = {}  # trial → phases told
         self._over: set[int] = set()
@@ -45,7 +44,7 @@ class OptunaExport(Exporter):
         if existing is not None:
             if _MARK not in existing.user_attrs:
                 raise InvalidInput(
-                    f"{shown(self.url)} holds a study {self.name!r} of somebody else's: choose another place"
+                    f"{shown(self.place)} holds a study {self.name!r} of somebody else's: choose another place"
                 )
             optuna.delete_study(study_name=self.name, storage=self._storage)
 

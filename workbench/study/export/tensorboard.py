@@ -24,6 +24,7 @@ class TensorBoardExport(Exporter):
     """
 
     def __init__(self, place: str) -> None:
+        super().__init__(place)
         self.folder = Path(place)
 
     def _clear(self) -> None:

@@ -23,6 +23,7 @@ class WandbExport(Exporter):
     """
 
     def __init__(self, place: str) -> None:
+        super().__init__(place)
         self.folder = Path(place)
 
     def _clear(self) -> None:
