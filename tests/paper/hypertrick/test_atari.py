@@ -89,6 +89,15 @@ def test_a_study_without_its_rival_has_its_own_numbers_and_no_claims(root) -> No
     }
 
 
+def test_what_another_learner_found_says_so(root, monkeypatch) -> None:
+    study = atari.recorded_studies("boxing", root)["hypertrick"]
+    of_ppo = replace(study, spec=study.spec | {"trainable": TRAINABLE | {"kind": "hts"}})
+    monkeypatch.setattr(
+        atari, "recorded_studies", lambda game, root: {"hypertrick": of_ppo} if game == "boxing" else {}
+    )
+    assert all("; another learner, hts, and its space" in ours.why for _, ours in atari.counterparts(root))
+
+
 def test_over_games_it_is_asked_who_is_faster_and_one_game_decides_nothing(root) -> None:
     claims = {what: of for (where, what), of in _found(root).items() if where == "Sec. 5.2.4"}
     assert claims == {"HyperTrick generally ends earlier than Hyperband": ("undecided", 0)}

@@ -122,7 +122,9 @@ def _papers_space() -> dict[str, Any]:
 def _small(study: Results) -> str:
     """Tell why a study is not comparable, in few words; its length stands in the table of recordings."""
     words = [f"{len(study.frames.trials)} short trials"]
-    words += ["a narrower space"] * (study.spec["scheduler"]["searcher"]["space"] != _papers_space())
+    learner, space = study.spec["trainable"]["kind"], study.spec["scheduler"]["searcher"]["space"]
+    words += [f"another learner, {learner}, and its space"] * (learner != "ga3c")
+    words += ["a narrower space"] * (learner == "ga3c" and space != _papers_space())
     words += ["scores of random play"] * (not learned(study))
     return "; ".join(words)
 
