@@ -69,7 +69,10 @@ AGAINST = """
 import inspect, json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/benchmarks"]
 from workbench import Budget
-from workbench.cluster.memory import keep_freed_memory
+try:
+    from workbench.cluster.memory import keep_freed_memory
+except ImportError:  # where it stood before 0.2.0
+    from workbench.cluster.worker import keep_freed_memory
 keep_freed_memory()
 import ga3c_throughput as there
 settings = json.loads(sys.argv[2])
