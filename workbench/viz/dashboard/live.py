@@ -116,7 +116,8 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
             return
         try:
             self._stored.update(now=now)
-            self._undrawn = "" if not self._stored.outdated else self._undrawn
+            if not self._stored.outdated:
+                self._undrawn = ""
         except Exception as err:  # noqa: BLE001  nothing ends the thread
             self._stored.outdated, self._undrawn = True, _words(err)
 
@@ -162,12 +163,8 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         elif kind == "front":
             self._wire.say({"type": "front", "code": CODE, "css": CSS})
         elif kind == "snapshot":
-            self._tell_soon()
-
-    def _tell_soon(self) -> None:
-        """Have the thread look and tell everything."""
-        self._asked = True
-        self._wake.set()
+            self._asked = True  # the thread looks, and tells everything
+            self._wake.set()
 
     def _tell_all(self) -> None:
         self._asked = False
