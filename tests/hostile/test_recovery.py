@@ -49,7 +49,9 @@ def test_stopped_workers_are_replaced_though_a_person_has_stopped_what_ran_on_th
             executor.start(Job(trial + 2, 0, {"wait": False, "lr": 1e-3}, 0))
     events = until(executor, Kind.PHASE_ENDED, 2)
     assert {e.trial for e in events if e.kind is Kind.PHASE_ENDED} == {8, 9}
-    assert sum(e.kind is Kind.SLOT_LOST for e in events) == 2
+    # Dask's clock for a worker lost in the test before may run out meanwhile, and take one more: see `local._settings`.
+    stalled = [e.trial for e in events if e.kind is Kind.PHASE_FAILED and e.data["why"] == "stall"]
+    assert sorted(stalled) == [8, 9]
 
 
 _DRIVER = """
