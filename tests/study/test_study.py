@@ -45,7 +45,9 @@ from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, dr
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.attached import AttachedStudy
+from workbench.study.explore import Explorer
 from workbench.study.progress import Progress, WatchedLog
+from workbench.study.results import Results
 from workbench.study.run import StudyRun, see_through
 from workbench.study.saved import checkpoint_store
 from workbench.study.unpack import refuse_taken
@@ -362,6 +364,9 @@ def test_a_knowledge_base_may_be_at_home(study_of, tmp_path, monkeypatch, capsys
     assert unique_name("one", "~/kb.db") == "one-2"
     assert main(["studies", "--db=~/kb.db"]) == 0
     assert "one" in capsys.readouterr().out
+    assert Results.open("~/kb.db", "one").db == AttachedStudy("~/kb.db", "one").db == tmp_path / "kb.db"
+    assert [*Explorer("~/kb.db").results] == ["one"]
+    check("~/kb.db")
 
 
 def test_a_knowledge_base_has_one_place_of_checkpoints_whatever_links_lead_to_it(tmp_path) -> None:

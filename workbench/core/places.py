@@ -79,7 +79,7 @@ def db_path(db: str | Path) -> Path:
 
 def real_path(db: str | Path) -> Path:
     """Follow every link: one knowledge base has one place."""
-    return Path(os.path.realpath(db))
+    return Path(os.path.realpath(db_path(db)))
 
 
 def beside(db: str | Path, name: str) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
+from workbench.core.places import db_path
 from workbench.core.protocols import BEGUN, TURNS, Event, Kind
 from workbench.core.showing import so_many
 from workbench.knowledge.lock import driver_of, private
@@ -53,7 +54,7 @@ def check(path: str | Path) -> list[Finding]:
     DatabaseError
         The file cannot be read at all.
     """
-    path = Path(path)
+    path = db_path(path)
     with closing(open_for_reading(path)) as connection, database_errors(path):
         findings = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
         if n := connection.execute(f"SELECT count(*) FROM metrics WHERE {_ORPHAN}").fetchone()[0]:
@@ -80,7 +81,7 @@ def repair(path: str | Path) -> list[Finding]:
     A study whose driver died is marked as interrupted; metrics that belong to nothing are removed; a write that was
     interrupted is taken back. Events are never changed or removed.
     """
-    path = Path(path)
+    path = db_path(path)
     try:
         found = [finding for finding in check(path) if finding.repairable]
     except Unfinished as err:
@@ -116,7 +117,7 @@ def backup(path: str | Path, target: str | Path) -> Path:
     DatabaseError
         The knowledge base cannot be read, or its copy not be written there.
     """
-    path, target = Path(path), Path(target)
+    path, target = db_path(path), Path(target)
     part = target.with_name(f".{target.name}.part")
     try:
         with closing(open_for_reading(path)) as source:

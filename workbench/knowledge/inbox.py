@@ -20,6 +20,7 @@ from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.failures import short
 from workbench.core.interventions import REMARKS, Request, judge
 from workbench.core.ledger import Ledger
+from workbench.core.places import db_path
 from workbench.core.protocols import Config
 from workbench.knowledge.lock import driver_of, lock_path, private
 from workbench.knowledge.reader import KnowledgeBase
@@ -53,7 +54,7 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     text = json.dumps({"action": action, "trial": trial, "data": data}, default=_plain)
     with KnowledgeBase(db) as kb:
         kb[study]  # a name that is mistaken makes no folder
-    folder = inbox_path(Path(db), study)
+    folder = inbox_path(db_path(db), study)
     folder.mkdir(mode=0o700, exist_ok=True)
     newest = max((int(file.name[:20]) for file in folder.glob("*.json") if file.name[:20].isdecimal()), default=0)
     stamp = max(time.time_ns(), newest + 1)  # the clock may have been set back since the last request
@@ -83,7 +84,7 @@ def settle(db: str | Path, study: str) -> None:
     DatabaseError
         The file cannot be written to.
     """
-    path = Path(db)
+    path = db_path(db)
     while Inbox(path, study).waiting(REMARKS) and driver_of(path, study) is None and _answer_remarks(path, study):
         pass
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unknown
-from workbench.core.places import is_study_name
+from workbench.core.places import db_path, is_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.core.showing import four_digits, so_many, titled
 from workbench.knowledge.frames import METRICS, Frames, frames_of
@@ -37,7 +37,7 @@ def names_taken(path: str | Path) -> set[str]:
     DatabaseError
         The file is damaged, of another version, or no knowledge base.
     """
-    if Path(path).exists():
+    if db_path(path).exists():
         with suppress(Unfinished), KnowledgeBase(path) as kb:  # what is unfinished, whoever writes to it completes
             return set(kb)
     return set()
@@ -63,7 +63,7 @@ class KnowledgeBase:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = db_path(path)
         self._connection = open_for_reading(self.path)
 
     def __getitem__(self, name: str) -> "RecordedStudy":

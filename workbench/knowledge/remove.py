@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from workbench.core.places import db_path
 from workbench.knowledge.inbox import inbox_path
 from workbench.knowledge.lock import claim, lock_path, output_path
 from workbench.knowledge.reader import KnowledgeBase
@@ -27,7 +28,7 @@ def delete(path: str | Path, name: str, first: Callable[[], None] = lambda: None
     DatabaseError, StudyError
         There is no such file, or no such study in it, or it is being driven.
     """
-    path = Path(path)
+    path = db_path(path)
     with KnowledgeBase(path) as kb:
         kb[name]  # there is one, or this says which there are
     driver = claim(path, name)

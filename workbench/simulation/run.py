@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.core.drive import drive
 from workbench.core.garbage import uncollected
+from workbench.core.places import db_path
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.record import size_of_record
 from workbench.core.size import full_runs
@@ -63,7 +64,7 @@ def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Ev
     """
     from workbench.knowledge import StudyLog
 
-    log = StudyLog(Path(db), name, {**spec, "simulated": True})
+    log = StudyLog(db_path(db), name, {**spec, "simulated": True})
     try:
         end = max((event.at for event in events), default=0.0)
         first, last = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.errors import StudyError
-from workbench.core.places import beside
+from workbench.core.places import beside, db_path
 from workbench.core.protocols import BEGUN, TURNS, Kind
 from workbench.core.record import size_of_record
 from workbench.study.progress import Progress, in_a_notebook
@@ -51,7 +51,7 @@ class AttachedStudy:
     def __init__(self, db: str | Path, name: str) -> None:
         from workbench.knowledge import KnowledgeBase
 
-        self.db = Path(db).absolute()
+        self.db = db_path(db).absolute()
         self.name = name
         with KnowledgeBase(self.db) as kb:
             self._follow_from_the_start(kb[name])

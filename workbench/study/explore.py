@@ -48,8 +48,9 @@ class Explorer:
     def __init__(self, db: str | Path, *names: str) -> None:
         with KnowledgeBase(db) as kb:
             studies = {name: kb[name] for name in (names or kb)}
+            at = kb.path.absolute()
             self.results: Mapping[str, Results] = {
-                name: Results(name, study.spec, study.frames(), Path(db).absolute()) for name, study in studies.items()
+                name: Results(name, study.spec, study.frames(), at) for name, study in studies.items()
             }
 
     @classmethod

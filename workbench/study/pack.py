@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
+from workbench.core.places import db_path
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.record import last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
@@ -101,7 +102,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     from workbench.knowledge import KnowledgeBase
     from workbench.knowledge.lock import claim, private
 
-    db, file = Path(db), Path(file)
+    db, file = db_path(db), Path(file)
     _refuse_what_exists(file)
     with KnowledgeBase(db) as kb:
         if kb[name].spec.get("simulated"):

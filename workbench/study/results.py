@@ -57,7 +57,7 @@ class Results:
         """
         with KnowledgeBase(db) as kb:
             study = kb[name]
-            return cls(name, study.spec, study.frames(), Path(db).absolute())
+            return cls(name, study.spec, study.frames(), kb.path.absolute())
 
     @classmethod
     def of_recording(cls, folder: str | Path) -> Self:

@@ -344,7 +344,7 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
     """Return `name`, or ``name-2``, ``name-3``, … if the knowledge base holds a study of that name."""
     from workbench.knowledge import names_taken
 
-    taken = names_taken(db_path(db))
+    taken = names_taken(db)
     return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
 
 

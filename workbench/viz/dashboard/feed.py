@@ -56,7 +56,7 @@ class Feed:
         except BaseException:
             self._kb.close()
             raise
-        self._lock = lock_path(Path(db), name)  # it is looked at twice a second: finding its name takes longer
+        self._lock = lock_path(self._kb.path, name)  # it is looked at twice a second: finding its name takes longer
         self._events = 0
         self._metrics = 0
         self._was_driven = False  # before the last events were read

@@ -10,7 +10,7 @@ import traitlets
 
 from workbench.core.errors import StudyError, WorkbenchError
 from workbench.core.ledger import Ledger, share_of
-from workbench.core.places import DEFAULT_DB
+from workbench.core.places import DEFAULT_DB, db_path
 from workbench.core.protocols import Kind
 from workbench.core.record import size_of_record
 from workbench.core.showing import titled
@@ -57,7 +57,7 @@ class Home(Live):
     _shown = traitlets.Unicode("").tag(sync=True)  # the model of what is open
 
     def __init__(self, db: str | Path = DEFAULT_DB, *, refresh_s: float = 2.0) -> None:
-        self._db = Path(db)
+        self._db = db_path(db)
         self._kb: KnowledgeBase | None = None
         self._file: tuple[int, int] | None = None  # which one it reads
         self._studies: dict[str, _Followed] = {}
