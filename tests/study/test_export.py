@@ -1,5 +1,6 @@
 """Studies in other tools, opened with these tools: written once, and kept up to date by callbacks."""
 
+import errno
 import json
 import math
 import sqlite3
@@ -72,6 +73,15 @@ def test_a_database_that_optuna_may_not_write_to_is_told_in_one_line(db) -> None
         another.execute("BEGIN IMMEDIATE")
         with pytest.raises(InvalidInput, match=r"^sqlite:.* cannot take an export \(.*\): choose another place"):
             export(db, "exported", "optuna", f"sqlite:///{file}?timeout=0")
+
+
+def test_a_place_that_fails_at_the_last_word_is_told_in_one_line(db, monkeypatch) -> None:
+    def fails(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("workbench.study.export.tensorboard.TensorBoardExport.close", fails)
+    with pytest.raises(InvalidInput, match=r"cannot take an export \(OSError: .*No space left on device\)"):
+        export(db, "exported", "tensorboard")
 
 
 def test_a_password_in_a_url_is_not_said_again(db, capsys, monkeypatch) -> None:

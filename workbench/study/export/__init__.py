@@ -6,7 +6,7 @@ from pathlib import Path
 from workbench.core.errors import unknown
 from workbench.core.places import beside
 from workbench.knowledge import KnowledgeBase
-from workbench.study.export.exporter import Exporter, own_folder, whole_log
+from workbench.study.export.exporter import Exporter, own_folder, whole_log, writing
 
 _EXPORTERS = {
     "optuna": "OptunaExport",
@@ -55,7 +55,8 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
         exporter = exporter_of(to, place)
         exporter.open(name, study.spec, study.created_unix)
         exporter(whole_log(study))
-        exporter.close()
+        with writing(place):
+            exporter.close()
     return place
 
 
