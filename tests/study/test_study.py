@@ -20,17 +20,14 @@ from tests.support import FROM_HERE, SPACE, Deterministic, RandomTimes, Waits, s
 from workbench import (
     EvolutionSearcher,
     FullRuns,
-    GridSearcher,
     Hyperband,
     HyperTrick,
     KnowledgeBase,
-    ListSearcher,
     LogUniform,
     RandomSearcher,
     Space,
     Study,
     SuccessiveHalving,
-    Uniform,
     unique_name,
 )
 from workbench.analysis import learning_curves
@@ -275,10 +272,6 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
     assert run.frames().state == "interrupted"
 
 
-def where(constraint) -> FullRuns:
-    return FullRuns(RandomSearcher(Space(dict(SPACE), constraint=constraint)), 4, 2)
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "says"),
     [
@@ -304,27 +297,18 @@ def where(constraint) -> FullRuns:
         ({"seed": -1}, InvalidInput, "seed"),
         ({"max_retries": 1.5}, InvalidInput, "Study needs max_retries a whole number from 0, got 1.5"),
         ({"stall_s": "soon"}, InvalidInput, "Study needs stall_s a number above 0, got 'soon'"),
-        ({"scheduler": where(lambda config: False)}, InvalidInput, "the constraint held for none of 1000"),
-        ({"scheduler": where(lambda config: config["rate"] > 1)}, InvalidInput, "constraint raised KeyError: 'rate'"),
         ({"scheduler": HyperTrick}, InvalidInput, "scheduler is an object such as HyperTrick"),
         ({"scheduler": "hypertrick"}, InvalidInput, "scheduler is an object such as HyperTrick"),
         ({"scheduler": "hypertrick", "seeds": 3}, InvalidInput, "scheduler is an object such as HyperTrick"),
         ({"scheduler": Sizeless()}, InvalidInput, "Sizeless lacks n_trials, expected_phases: a scheduler has n_trials"),
         ({"callbacks": print}, InvalidInput, "callbacks"),
-        ({"scheduler": FullRuns(RandomSearcher(Space({"score": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "ed score"),
         ({"scheduler": FullRuns(RandomSearcher(Space({"seed": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "called seed"),
-        ({"scheduler": FullRuns(ListSearcher([{"x": 1}, {"x": 2, "seed": 3}]), 2, 2)}, InvalidInput, "called seed"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, changes, error, says) -> None:
     with pytest.raises(error, match=says):
         study_of(**changes)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_constraint_that_only_points_of_a_grid_meet_is_taken(study_of) -> None:
-    space = Space({"x": Uniform(0, 1), "y": Uniform(0, 1)}, constraint=lambda config: config["x"] == config["y"])
-    assert len(study_of(scheduler=FullRuns(GridSearcher(space, 3), 3, 1)).scheduler.searcher) == 3
 
 
 def test_numpys_numbers_may_stand_among_a_study_s_settings(study_of) -> None:

@@ -1,6 +1,5 @@
 """Search spaces: what may be tuned, and how to draw, enumerate, check and perturb it."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -236,23 +235,20 @@ def searcher_in(scheduler: object) -> Any:
     return getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
 
 
-def try_constraint(space: Space) -> None:
-    """Draw some configurations, by a generator of its own: a constraint that cannot be met is told before a study is.
+def some_of(space: Space) -> Iterator[dict[str, Scalar]]:
+    """Draw some configurations, by a generator of its own, for whoever wants to try a space before a study has begun.
 
     Raises
     ------
     InvalidInput
-        It raised for one of them, or held for none.
+        The constraint raised for one of them, or held for none.
     """
-    rng, began = np.random.default_rng(0), time.monotonic()
-    for _ in range(_DRAWS_TRIED if space.constraint is not None else 0):
-        space.sample(rng)
-        if time.monotonic() - began > _TRIED_FOR_S:  # one that builds a network, say
-            return
+    rng = np.random.default_rng(0)
+    return (space.sample(rng) for _ in range(_DRAWN))
 
 
 _TRIES = 1000
-_DRAWS_TRIED, _TRIED_FOR_S = 32, 1.0
+_DRAWN = 32
 
 
 def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dict[str, tuple[Scalar, ...]]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
-from workbench.algos.search.searchers import GridSearcher, ListSearcher
 from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.answers import check_scheduler
@@ -24,9 +23,9 @@ from workbench.core.protocols import RESERVED_METRICS, Executor, Scheduler, Trai
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.seeds import JUDGES
 from workbench.core.showing import settings_html
-from workbench.core.space import Space, searcher_in, space_of, try_constraint
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callback
+from workbench.study.hyperparameters import check_hyperparameters
 from workbench.study.run import StudyRun, see_through
 from workbench.study.saved import checkpoint_store, refuse_used_place
 
@@ -152,7 +151,7 @@ class Study:
         _ = self.aim  # checks what it is made of
         if self.second in RESERVED_METRICS:
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
-        self._check_space()
+        check_hyperparameters(self.scheduler, self.trainable)
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -207,20 +206,6 @@ class Study:
                 f"a study's client is a distributed.Client of a running cluster, got {short(self.client)}: "
                 "pass Client('tcp://…') or Client(cluster)"
             )
-
-    def _check_space(self) -> None:
-        if not (names := _names_in(self.scheduler)):
-            return
-        from workbench.knowledge.frames import RESERVED
-
-        if reserved := sorted(set(names) & RESERVED):
-            raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
-        check = getattr(self.trainable, "check", None)
-        if check is not None:
-            check(names)
-        space, drawn = space_of(self.scheduler), not isinstance(searcher_in(self.scheduler), GridSearcher)
-        if drawn and isinstance(space, Space):  # a grid has asked the constraint of all its points
-            try_constraint(space)
 
     def check_travels(self) -> None:
         """Refuse what is trained if it cannot be sent to workers, in the way Dask will send it.
@@ -346,15 +331,6 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
 
     taken = names_taken(db)
     return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
-
-
-def _names_in(scheduler: Scheduler) -> list[str]:
-    """Name the hyperparameters of a space, or of listed configurations; none where nobody can tell beforehand."""
-    if (space := space_of(scheduler)) is not None:
-        return list(space)
-    searcher = searcher_in(scheduler)
-    configs = searcher.configs if isinstance(searcher, ListSearcher) else ()
-    return list(dict.fromkeys(name for config in configs for name in config if isinstance(name, str)))
 
 
 def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:

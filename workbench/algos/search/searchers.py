@@ -73,20 +73,20 @@ class GridSearcher:
 
     space: Space
     per_axis: int
-    _configs: list[Config] = field(init=False, repr=False, compare=False)
+    configs: list[Config] = field(init=False, repr=False, compare=False)
 
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         self.space = Space.of(self.space)
-        self._configs = [*self.space.grid(self.per_axis)]
+        self.configs = [*self.space.grid(self.per_axis)]
 
     def __len__(self) -> int:
-        return len(self._configs)
+        return len(self.configs)
 
     def suggest(self, trial: int) -> Config | None:
         """Give the next point of the grid; ``None`` after the last."""
-        return self._configs[trial] if trial < len(self._configs) else None
+        return self.configs[trial] if trial < len(self.configs) else None
 
     def observe(self, report: Report) -> None:
         """Learn nothing."""

@@ -1,0 +1,63 @@
+"""What a study's trials will be configured with, looked at before a study begins: no trial of it could otherwise."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from workbench.algos.search.searchers import GridSearcher, ListSearcher
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Config, Scheduler
+from workbench.core.space import Space, searcher_in, some_of, space_of
+
+_TRIED_FOR_S = 1.0
+
+
+def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
+    """Refuse hyperparameters that the trainable has not, or will not take, as far as some configurations tell.
+
+    A trainable that has `check`, of names, and `with_config` is asked, as those of this package have.
+
+    Raises
+    ------
+    InvalidInput
+        With the name, or with a configuration that could not begin; or of the constraint, which holds for none.
+    """
+    if not (names := _names_in(scheduler)):
+        return
+    from workbench.knowledge.frames import RESERVED
+
+    if reserved := sorted(set(names) & RESERVED):
+        raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
+    if (check := getattr(trainable, "check", None)) is not None:
+        check(names)
+    configure = None if check is None else getattr(trainable, "with_config", None)
+    began = time.monotonic()
+    for config in _some_configs(scheduler):
+        try:
+            if configure is not None:
+                configure(config)
+        except InvalidInput as err:
+            raise InvalidInput(
+                f"a trial of {dict(config)} could not begin ({err}): leave such values out of the space, "
+                "or forbid them by its constraint"
+            ) from None
+        if time.monotonic() - began > _TRIED_FOR_S:  # a constraint that builds a network, say
+            return
+
+
+def _names_in(scheduler: Scheduler) -> list[str]:
+    """Name the hyperparameters of a space, or of listed configurations; none where nobody can tell beforehand."""
+    if (space := space_of(scheduler)) is not None:
+        return list(space)
+    searcher = searcher_in(scheduler)
+    configs = searcher.configs if isinstance(searcher, ListSearcher) else ()
+    return list(dict.fromkeys(name for config in configs for name in config if isinstance(name, str)))
+
+
+def _some_configs(scheduler: Scheduler) -> Iterator[Config]:
+    """Give the configurations that will be tried, or some that may be; none where nobody can tell beforehand."""
+    searcher, space = searcher_in(scheduler), space_of(scheduler)
+    if isinstance(searcher, (GridSearcher, ListSearcher)):
+        yield from searcher.configs
+    elif isinstance(space, Space):
+        yield from some_of(space)
