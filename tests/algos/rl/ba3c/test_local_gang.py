@@ -188,6 +188,31 @@ def test_the_last_evaluation_is_told_by_a_trial_that_goes_on_from_a_checkpoint(t
     again.close()
 
 
+@pytest.mark.parametrize("how", [{"n_ranks": 1}, {"n_ranks": 2}, {"n_ranks": 2, "n_awaited": 1}])
+def test_what_left_during_its_last_evaluation_makes_up_for_it_and_trains_no_further(tmp_path, monkeypatch, how):
+    played = []
+
+    def leaving(*given, meanwhile, **told):
+        played.append(told["seed"])
+        if len(played) == 2:
+            raise InterruptedError
+        return SimpleNamespace(mean=float(len(played)))
+
+    monkeypatch.setattr("workbench.algos.rl.ba3c.rank.evaluate", leaving)
+    factory = cartpole(4, evaluate_every=2, **how)
+    ranks = ranks_of(factory)
+    with pytest.raises((InterruptedError, PeerLost)):
+        train(ranks)
+    ranks[0].save(tmp_path)
+    close(ranks)
+    again = ranks_of(factory)
+    again[0].load(tmp_path)
+    metrics = train(again)
+    close(again)
+    assert (metrics["updates"], metrics["eval_score"]) == (4, 3)
+    assert played == [derived(0, 5, updates) for updates in (2, 4, 4)]
+
+
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
 def test_a_phase_that_was_interrupted_is_run_to_its_end_by_new_ranks_and_no_further(tmp_path, monkeypatch, how):
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
