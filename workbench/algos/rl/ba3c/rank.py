@@ -291,13 +291,14 @@ def _undone_if_cut_short(trial: BA3CTrial) -> Iterator[None]:
         yield
         return
     updates, steps, finished = trial.learner.updates, trial._steps, trial._finished
-    episodes = trial.episodes.state_dict()
+    episodes, kept = trial.episodes.state_dict(), dict(trial.kept)
     try:
         with undone_if_cut_short(_state(trial.learner)):
             yield
     except BaseException:
         trial.learner.updates, trial._steps, trial._finished = updates, steps, finished
         trial.episodes.load_state_dict(episodes)
+        trial.kept = kept  # of what is no more nothing is told
         Trial.close(trial)  # experiences of weights that are no more are not trained on
         raise
 
