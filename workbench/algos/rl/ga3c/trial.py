@@ -59,8 +59,9 @@ class GA3C(RMSPropSettings):
 
     Attributes
     ----------
-    n_groups : int
-        Groups the agents play in: a group steps and asks together, in its own thread.
+    n_groups : int or None
+        Groups the agents play in: a group steps and asks together, in its own thread. By default two, or one of an
+        agent that is alone.
     agents_ready : float
         Share of a group's agents that must be ready before it asks, in (0, 1]; below 1 the rest play on
         meanwhile. Atari only.
@@ -92,7 +93,7 @@ class GA3C(RMSPropSettings):
     )
 
     precision: Precision | Literal["auto"] = "auto"
-    n_groups: int = 2
+    n_groups: int | None = None
     agents_ready: float = 1.0
     n_predictors: int = 1
     n_trainers: int = 1
@@ -103,17 +104,24 @@ class GA3C(RMSPropSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self, whole(1), "n_groups", "n_predictors", "n_trainers")
+        check(self, whole(1), "n_predictors", "n_trainers")
         check(self, whole(0), "min_training_batch")
-        check(self, whole(1).or_none(), "training_queue")
+        check(self, whole(1).or_none(), "n_groups", "training_queue")
         check(self, SHARE, "agents_ready")
         check(self, POSITIVE.or_none(), "adjust_every_s")
-        if self.n_groups > self.n_agents and not self.lockstep:
+        if self.n_groups is not None and self.n_groups > self.n_agents and not self.lockstep:
             raise InvalidInput(f"{self.n_groups} groups of agents need as many agents, got {self.n_agents}")
         if self.lockstep and self.adjust_every_s is not None:
             raise InvalidInput(
                 "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
             )
+
+    @property
+    def mix(self) -> Mix:
+        """Groups, predictors and trainers that a trial begins with."""
+        if self.lockstep:
+            return Mix(1, 1, 1)
+        return Mix(self.n_groups or min(2, self.n_agents), self.n_predictors, self.n_trainers)
 
     @property
     def idle(self) -> dict[str, str]:
@@ -178,7 +186,7 @@ class GA3CTrial(Trial):
 
     def __init__(self, settings: GA3C, seed: int) -> None:
         s = settings
-        self.mix = Mix(1, 1, 1) if s.lockstep else Mix(s.n_groups, s.n_predictors, s.n_trainers)
+        self.mix = s.mix
         self._waiting = s.training_queue or s.n_agents  # segments not in agents' hands
         self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
         most_of_each = max(MOST, *self.mix)
