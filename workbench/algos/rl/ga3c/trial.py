@@ -28,7 +28,7 @@ from workbench.algos.rl.rollout import Pool, Rollout
 from workbench.algos.rl.settings import RMSPropSettings
 from workbench.algos.rl.trial import Trial, anneal
 from workbench.algos.rl.workers import Halted
-from workbench.core.checks import POSITIVE, SHARE, check, whole
+from workbench.core.checks import POSITIVE, SHARE, check, plain_seed, whole
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config
 
@@ -192,6 +192,9 @@ class GA3CTrial(Trial):
         most_of_each = max(MOST, *self.mix)
         added = most_of_each - self.mix.groups if s.adjust_every_s else 0
         most = s.n_agents + added * self._group_size
+        self._adjuster: Adjuster | None = None
+        if s.adjust_every_s is not None:
+            self._adjuster = Adjuster(self.mix, np.random.default_rng([plain_seed(seed), 3]), most_of_each)
         super().__init__(s, seed, n_groups=self.mix.groups, most_agents=most, n_segments=most + self._waiting)
         self._queues = Queues(self._waiting)
         self._gathered: list[int] = []  # by the deterministic mode, as a trainer's segments and pool
@@ -199,9 +202,13 @@ class GA3CTrial(Trial):
         self._players: list[Thread] = []
         self._adjusted: Reading | None = None  # when the mix changed in this phase
         self._stretch = (0.0, 0.0)  # seconds since it changed, and experiences trained on, when the last phase ended
-        self._adjuster: Adjuster | None = None
-        if s.adjust_every_s is not None:
-            self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), most_of_each)
+
+    def _own_state(self) -> dict[str, Any]:
+        return {} if self._adjuster is None else {"mix": self._adjuster.kept}
+
+    def _take_own_state(self, saved: dict[str, Any]) -> None:
+        if self._adjuster is not None and "mix" in saved:
+            self.mix = self._adjuster.begin(Mix(*saved["mix"]))
 
     def _open(self) -> None:
         self._queues, self._gathered, self._pool = Queues(self._waiting), [], Pool()
