@@ -50,7 +50,8 @@ AUTHORS: dict[str, Any] = {
 }
 """What GA3C's authors set in their released code, where the default here differs: ``GA3C("Pong", **AUTHORS)``.
 
-All but the automatic adjustment, which is on there: ``adjust_every_s=20``."""
+All but the automatic adjustment, which is on there: ``adjust_every_s=20``; and what is no setting: there frames are
+resized bilinearly, convolutions padded and pixels scaled to about [-1, 1]."""
 
 
 @dataclass(frozen=True)
