@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, spawn
 
 import pytest
 
-from workbench.core.pool import deaf, process_pool
+from workbench.core.pool import deaf, process_pool, without_main
 
 WAITING = r"""
 import os
@@ -134,3 +134,21 @@ def test_a_process_begun_deaf_stays_so() -> None:
     assert ours.recv()
     process.join(60)
     assert not how_interrupts_are_heard()[0]
+
+
+def test_of_two_that_begin_processes_without_the_script_the_first_to_end_takes_nothing_from_the_other(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr("workbench.core.pool._prepare", lambda name: {"name": name, "init_main_from_path": "script.py"})
+
+    def told(name: str) -> bool:
+        return "init_main_from_path" in spawn.get_preparation_data(name)
+
+    first, second = without_main("first"), without_main("second")
+    first.__enter__()
+    second.__enter__()
+    assert [told(name) for name in ("first 1", "second 1", "third")] == [False, False, True]
+    first.__exit__(None, None, None)
+    assert [told(name) for name in ("first 1", "second 1", "third")] == [True, False, True]
+    second.__exit__(None, None, None)
+    assert told("second 1")

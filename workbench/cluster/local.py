@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import get_context, spawn
+from multiprocessing import get_context
 from tempfile import gettempdir
 from typing import Any
 
@@ -21,7 +21,7 @@ from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, cores_a_slot
-from workbench.core.pool import block_interrupts
+from workbench.core.pool import block_interrupts, without_main
 
 _LOOK_S = 5.0
 _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
@@ -224,7 +224,7 @@ class _Held:
                     stack.enter_context(dask.config.set(_settings()))
                     for logger in ("distributed", "bokeh"):  # before clusters and nannies do, which then change nothing
                         stack.enter_context(distributed.utils.silence_logging_cmgr(_QUIET, logger))
-                    stack.enter_context(_without_main())
+                    stack.enter_context(without_main(_WORKER))
                     self._stack = stack.pop_all()
             self._clusters += 1
 
@@ -233,26 +233,6 @@ class _Held:
             self._clusters -= 1
             if not self._clusters:
                 self._stack.close()
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Keep workers from importing the script that starts them.
-
-    What is defined there travels to them whole, as from a notebook's cell. If they imported it they would run it, and
-    start studies of their own unless it stood under ``if __name__ == "__main__"``. Other processes are left alone.
-    """
-    original = spawn.get_preparation_data
-
-    def prepared(name: str) -> dict[str, Any]:
-        preparation: dict[str, Any] = original(name)
-        return {k: v for k, v in preparation.items() if not (name.startswith(_WORKER) and k.startswith("init_main"))}
-
-    spawn.get_preparation_data = prepared
-    try:
-        yield
-    finally:
-        spawn.get_preparation_data = original
 
 
 _HELD, _STARTING = _Held(), threading.Lock()

@@ -7,8 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import get_context, parent_process, resource_tracker, spawn
 from typing import Any
+
+_BY_THEMSELVES: list[str] = []  # how the names of processes begin that are now begun without the script
+_prepare = spawn.get_preparation_data
 
 
 def process_pool(
@@ -45,6 +48,27 @@ def deaf() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def without_main(name: str) -> Iterator[None]:
+    """Keep processes whose names begin so from importing the script that begins them here; others are left alone.
+
+    If they imported it they would run it, and begin what it begins once more, unless that stood under ``if __name__ ==
+    "__main__"``. What is defined there must travel to them whole, by cloudpickle, as from a notebook's cell.
+    """
+    spawn.get_preparation_data = _prepared
+    _BY_THEMSELVES.append(name)
+    try:
+        yield
+    finally:
+        _BY_THEMSELVES.remove(name)
+
+
+def _prepared(name: str) -> dict[str, Any]:
+    preparation: dict[str, Any] = _prepare(name)
+    alone = name.startswith(tuple(_BY_THEMSELVES))
+    return {k: v for k, v in preparation.items() if not (alone and k.startswith("init_main"))}
 
 
 def block_interrupts() -> set[signal.Signals | int]:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from workbench.algos.rl.games import Rules, find_game
+from workbench.algos.rl.settings import Settings
 from workbench.core.errors import InvalidInput
 
 
@@ -54,8 +55,8 @@ def test_numbered_states_become_vectors():
     assert (game.obs_shape, game.obs_dtype) == ((16,), np.float32)
 
 
-def test_the_rules_are_the_usual_ones():
-    assert Rules() == Rules(30, None, repeat_action_probability=0.0, fire_on_reset=False)
+def test_the_rules_are_the_usual_ones_also_where_settings_give_none():
+    assert Settings().rules == Rules() == Rules(30, None, repeat_action_probability=0.0, fire_on_reset=False)
 
 
 def test_a_game_s_program_is_loaded_once_a_process(monkeypatch) -> None:

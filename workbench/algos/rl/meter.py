@@ -48,11 +48,6 @@ class Meter:
                 self._sums[name] += getattr(update, name)
 
     @property
-    def updates(self) -> int:
-        """Updates counted."""
-        return self._updates
-
-    @property
     def seconds(self) -> float:
         """Wall time since the meter was made."""
         return time.perf_counter() - self._began

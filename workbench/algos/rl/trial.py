@@ -179,6 +179,7 @@ class Trial(ABC):
             "updates": self.learner.updates,
             "episodes": self.episodes.state_dict(),
             "generators": [generator.bit_generator.state for generator in self._generators],
+            "own": self._own_state(),
             "kept": self.kept,
         }
         if self._within:
@@ -215,6 +216,7 @@ class Trial(ABC):
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
                 generator.bit_generator.state = saved
+            self._take_own_state(counters.get("own", {}))
 
     def close(self) -> None:
         """Close the environments; between phases there is no other thread to stop."""
@@ -229,6 +231,14 @@ class Trial(ABC):
         """Begin with a checkpoint's weights and counters; phases, and a rate that falls, begin here."""
         self.load(path)
         self._began_at, self._loaded_within = self._steps_before, None
+
+    def _own_state(self) -> dict[str, Any]:
+        """Return what a system saves besides for a trial of the same seed, in JSON's types."""
+        return {}
+
+    def _take_own_state(self, saved: dict[str, Any]) -> None:
+        """Take over what `_own_state` gave, of this system or another; with `start_from`, while the trial is built."""
+        return
 
     @abstractmethod
     def _run(self) -> None:

@@ -98,7 +98,7 @@ def sweeps(settings: Sweeps) -> Rows:
     """
     mixes = ((1, 1, 1), (2, 1, 1), (4, 1, 1), (2, 2, 1), (1, 1, 2), (2, 1, 2), (2, 2, 2))
     sweep: dict[str, dict[str, dict[str, int]]] = {
-        "agents": {str(n): {"n_agents": n, "n_groups": min(2, n)} for n in (1, 4, 16, 32, 64)},
+        "agents": {str(n): {"n_agents": n} for n in (1, 4, 16, 32, 64)},
         "threads": {_written(mix): _threads(mix) for mix in mixes},
         "batches": {str(n): {"min_training_batch": n} for n in (0, 20, 40, 80, 160)},
     }

@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -21,6 +23,7 @@ from tests.algos.rl.ba3c.gangs import (
     train,
     weights,
 )
+from tests.support import FROM_HERE
 from workbench.algos.rl.ba3c.local_gang import LocalGang
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -185,6 +188,31 @@ def test_the_last_evaluation_is_told_by_a_trial_that_goes_on_from_a_checkpoint(t
     again.close()
 
 
+@pytest.mark.parametrize("how", [{"n_ranks": 1}, {"n_ranks": 2}, {"n_ranks": 2, "n_awaited": 1}])
+def test_what_left_during_its_last_evaluation_makes_up_for_it_and_trains_no_further(tmp_path, monkeypatch, how):
+    played = []
+
+    def leaving(*given, meanwhile, **told):
+        played.append(told["seed"])
+        if len(played) == 2:
+            raise InterruptedError
+        return SimpleNamespace(mean=float(len(played)))
+
+    monkeypatch.setattr("workbench.algos.rl.ba3c.rank.evaluate", leaving)
+    factory = cartpole(4, evaluate_every=2, **how)
+    ranks = ranks_of(factory)
+    with pytest.raises((InterruptedError, PeerLost)):
+        train(ranks)
+    ranks[0].save(tmp_path)
+    close(ranks)
+    again = ranks_of(factory)
+    again[0].load(tmp_path)
+    metrics = train(again)
+    close(again)
+    assert (metrics["updates"], metrics["eval_score"]) == (4, 3)
+    assert played == [derived(0, 5, updates) for updates in (2, 4, 4)]
+
+
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
 def test_a_phase_that_was_interrupted_is_run_to_its_end_by_new_ranks_and_no_further(tmp_path, monkeypatch, how):
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
@@ -211,8 +239,11 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_by_new_ranks_and_no_furt
 def test_a_gang_whose_processes_cannot_be_started_leaves_nothing_open() -> None:
     closed = []
 
-    class Unsendable:  # of a function, so no process can import it
+    class Unsendable:
         n_ranks = 2
+
+        def __init__(self):
+            self.lock = threading.Lock()
 
         def rank(self, config, seed, rank):
             return SimpleNamespace(close=lambda: closed.append(rank))
@@ -220,3 +251,25 @@ def test_a_gang_whose_processes_cannot_be_started_leaves_nothing_open() -> None:
     with pytest.raises(Exception, match="pickle"):
         LocalGang(Unsendable(), {}, 0)
     assert closed == [0]
+
+
+SCRIPT = """
+from workbench import BA3C, Budget
+
+class Mine(BA3C):
+    def rank(self, config, seed, rank):
+        return super().rank(config, seed, rank)
+
+settings = {"n_agents": 2, "batch": 8, "min_games": 1, "evaluate_every": None, "max_episode_frames": 2}
+gang = Mine("CartPole-v1", Budget(updates=3), n_ranks=2, **settings)({}, 0)
+print(gang.train_phase(lambda metrics: None)["updates"])
+gang.close()
+"""
+
+
+def test_a_script_builds_a_gang_with_classes_of_its_own_wherever_it_stands(tmp_path) -> None:
+    """Nobody but rank 0 runs it: it has no ``if __name__ == "__main__":``."""
+    (script := tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, script]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | FROM_HERE, timeout=300)
+    assert (done.stdout, done.stderr) == ("3\n", "")

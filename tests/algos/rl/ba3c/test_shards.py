@@ -117,16 +117,19 @@ def test_a_phase_that_is_cut_short_is_undone_where_others_hold_its_slices(monkey
 
     def stop(metrics):
         if metrics["updates"] > 2:
+            ranks[0].kept["eval_score"] = 8.0  # as an evaluation does
             raise Stopped
 
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.02)
     factory = BA3C(**CARTPOLE, phase=Budget(updates=10**9), n_ranks=2, n_awaited=1, n_servers=2, n_agents=2, batch=8)
     ranks = ranks_of(factory)
     before = flat(ranks[0].learner.optimizer.params)
+    ranks[0].kept = {"dropped": 3, "eval_score": 7.0}
     with pytest.raises(Stopped):
         train(ranks, stop)
     assert np.array_equal(flat(ranks[0].learner.optimizer.params), before)
     assert (ranks[0].learner.updates, float(ranks[0].learner.optimizer.steps)) == (0, 0)
+    assert ranks[0].kept == {"dropped": 3, "eval_score": 7.0}
     for rank in ranks:  # and it is begun again
         rank.settings = replace(rank.settings, phase=Budget(updates=10))
     assert train(ranks)["updates"] >= 10

@@ -82,6 +82,20 @@ def test_there_is_room_for_as_many_groups_as_the_walk_may_come_to():
     trial.close()
 
 
+@pytest.mark.parametrize(("seed", "predictors", "mix"), [(0, 1, (3, 8, 2)), (0, 9, (3, 9, 2)), (1, 1, (2, 1, 1))])
+def test_the_walk_goes_on_from_a_checkpoint_of_its_own(tmp_path, seed, predictors, mix):
+    """From the mix that was kept, within its own bounds; a trial of another seed begins with its own settings."""
+    first = GA3C("CartPole-v1", n_agents=4, n_predictors=9, adjust_every_s=60.0)({}, 0)
+    first._adjuster.kept = Mix(3, 9, 2)
+    first.save(tmp_path)
+    again = GA3C("CartPole-v1", n_agents=4, n_predictors=predictors, adjust_every_s=60.0)({}, seed)
+    again.load(tmp_path)
+    assert again.mix == again._adjuster.kept == again._adjuster.mix == mix
+    again._open()
+    assert len(again._groups) == mix[0]
+    again.close()
+
+
 def test_it_cannot_be_combined_with_the_deterministic_mode():
     with pytest.raises(InvalidInput, match="nothing to adjust"):
         GA3C(lockstep=True, adjust_every_s=1.0)

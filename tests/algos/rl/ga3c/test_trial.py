@@ -255,6 +255,14 @@ def test_settings_are_checked(setting, message):
         GA3C(**setting)
 
 
+def test_an_agent_alone_is_one_group_where_no_number_of_groups_is_asked_for():
+    alone = {"n_agents": 1}
+    assert GA3C("CartPole-v1")(alone, 0).mix.groups == 1
+    assert GA3C("CartPole-v1", n_groups=1)({"n_agents": 3}, 0).mix.groups == 1
+    with pytest.raises(InvalidInput, match="2 groups of agents need as many agents, got 1"):
+        GA3C("CartPole-v1", n_groups=2)(alone, 0)
+
+
 def test_one_agent_is_enough_for_the_deterministic_mode_which_has_one_group():
     trial = GA3C("CartPole-v1", Budget(updates=1), n_agents=1, lockstep=True, min_games=1)({}, 0)
     assert trial.train_phase(silent)["games"] >= 1
@@ -304,7 +312,7 @@ def test_it_learns_cartpole(seed):
 def test_the_defaults_learn_cartpole_within_150_000_frames(seed):
     """A mean return of 450 over the last 100 games, with free-running threads; one trunk for both came to about 100."""
     trial = GA3C("CartPole-v1", Budget(frames=10_000), score_window=100)({"learning_rate": 7e-4, "t_max": 5}, seed)
-    assert trial.settings.n_groups >= 2
+    assert trial.mix.groups == 2
     means = []
     while trial.steps < 150_000 and (not means or means[-1] < 450):
         trial.train_phase(silent)

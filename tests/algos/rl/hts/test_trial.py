@@ -389,13 +389,26 @@ def test_save_and_load_go_on_from_where_it_was(method, tmp_path):
     assert equal(first.learner.optimizer.square_avg, second.learner.optimizer.square_avg)
     assert second.learner.optimizer.lr == 1e-4  # the config is its own
     assert [g.bit_generator.state for g in first._generators] == [g.bit_generator.state for g in second._generators]
-    assert len(second._generators) == 4 + 1
     after = second.train_phase(silent)
     assert after["updates"] == before["updates"] + 10
     assert after["steps"] > before["steps"]
     assert after["episodes"] >= before["episodes"]
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("n_executors", [2, 4])
+def test_the_order_of_minibatches_goes_on_from_a_checkpoint_of_the_same_seed(n_executors, tmp_path):
+    first = tiny(method="ppo")({}, 7)
+    first.train_phase(silent)
+    first.save(tmp_path)
+    then = tiny(method="ppo", n_executors=n_executors, start_from=str(tmp_path))
+    same, other = then({}, 7), then({}, 8)
+    assert same._shuffle.bit_generator.state == first._shuffle.bit_generator.state
+    drawn = [generator.bit_generator.state for generator in first._generators]
+    assert [generator.bit_generator.state for generator in same._generators] == drawn[:n_executors]
+    assert other._shuffle.bit_generator.state == np.random.default_rng([8, 3]).bit_generator.state
+    first.close()
 
 
 def test_a_checkpoint_passes_from_and_to_ga3c(tmp_path):

@@ -7,12 +7,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost
-from workbench.core.pool import deaf
+from workbench.core.pool import deaf, without_main
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 
 HOST = "127.0.0.1"
+_RANK = "BA3C rank"  # what a rank's process is called
 _ANSWER_S = 30.0  # for a rank to notice that the phase is over
 
 
@@ -22,7 +25,7 @@ class LocalGang:
     Parameters
     ----------
     factory : GangFactory
-        Picklable: it travels to the processes.
+        It travels to the processes by cloudpickle, as do classes of the script or the cell that builds the gang.
     config, seed
         Of the trial.
     host : str
@@ -36,17 +39,18 @@ class LocalGang:
         self._processes: list[Any] = []
         self._coming = list(range(1, factory.n_ranks))  # ranks whose processes have not said that they are up
         try:
+            packet = cloudpickle.dumps((factory, dict(config)))
             for rank in self._coming:
-                self._start(factory, dict(config), seed, rank)
+                self._start(packet, seed, rank)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, factory: GangFactory, config: Config, seed: int, rank: int) -> None:
+    def _start(self, packet: bytes, seed: int, rank: int) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(factory, config, seed, rank, theirs), daemon=True)
-        with deaf():  # what it does rank 0 decides, which hears Ctrl-C
+        process = context.Process(target=_serve, name=f"{_RANK} {rank}", args=(packet, seed, rank, theirs), daemon=True)
+        with deaf(), without_main(_RANK):  # what it does rank 0 decides, which hears Ctrl-C
             process.start()
         theirs.close()
         self._lines.append(ours)
@@ -146,8 +150,9 @@ def _watched(progress: Progress, look: Callable[[], None]) -> Progress:
     return watched
 
 
-def _serve(factory: GangFactory, config: Config, seed: int, rank: int, line: Connection) -> None:
+def _serve(packet: bytes, seed: int, rank: int, line: Connection) -> None:
     """Run phases of one rank whenever rank 0's address comes, until None comes or nobody is there."""
+    factory, config = cloudpickle.loads(packet)
     trainable: GangTrainable = factory.rank(config, seed, rank)
     with suppress(EOFError, OSError):
         line.send("")

@@ -27,6 +27,8 @@ from workbench.algos.rl.optim import SharedAdam
 from workbench.algos.rl.trial import Trial
 from workbench.core.seeds import derived
 
+_SCORE, _EVALUATED = "eval_score", "evaluated_at"  # what is kept of the last evaluation, and the updates by then
+
 
 class BA3CTrial(Trial):
     """One rank of a trial; a `GangTrainable`.
@@ -52,7 +54,6 @@ class BA3CTrial(Trial):
         self.player = Player(settings, self.learner, self._segments, self._report_if_due)
         self._own_episodes = self.player.episodes
         self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, settings.n_servers)
-        self._evaluated = 0  # evaluations that were due by now
         if settings.start_from is not None and rank == 0:  # the others get it from here
             self._start_from(Path(settings.start_from))
 
@@ -101,7 +102,9 @@ class BA3CTrial(Trial):
             self._peers.assemble(self._report_if_due)
             self._agree()
             self.player.meter, self.player.version = self._meter, self.learner.updates
-            self._evaluated = self.learner.updates // (self.settings.evaluate_every or 1)
+            self._evaluate_if_due(self.learner.updates)  # what was left during an evaluation makes up for it
+            if self._is_over(0.0):  # as all ranks find alike
+                return
             with _undone_if_cut_short(self), self.player.ahead():
                 if self.settings.has_server:
                     self._run_by_servers()
@@ -174,9 +177,9 @@ class BA3CTrial(Trial):
     def _evaluate_if_due(self, updates: int) -> None:
         """Play whole games with what acts if it is time to, as rank 0; of what a server's rank slept over, once."""
         s = self.settings
-        if self.rank or s.evaluate_every is None or updates // s.evaluate_every == self._evaluated:
+        last = max(self.kept.get(_EVALUATED, 0), self._before["updates"])
+        if self.rank or s.evaluate_every is None or updates // s.evaluate_every == last // s.evaluate_every:
             return
-        self._evaluated = updates // s.evaluate_every
         played = evaluate(
             self.player.acting,
             self.game,
@@ -187,7 +190,7 @@ class BA3CTrial(Trial):
             n_threads=s.emulator_threads,
             meanwhile=self._report_if_due,
         )
-        self.kept["eval_score"] = played.mean
+        self.kept |= {_SCORE: played.mean, _EVALUATED: updates}
 
     @contextmanager
     def _serving(self, shards: Sequence[Shard]) -> Iterator[ShardServer | None]:
@@ -265,7 +268,9 @@ class BA3CTrial(Trial):
         before = (earlier.seconds, earlier.sums["trained"]) if earlier else (0.0, 0.0)
         metrics["data_points_per_s"] = (reading.sums["trained"] - before[1]) / max(reading.seconds - before[0], 1e-9)
         metrics["n_ranks"], metrics["dropped"] = self.settings.n_ranks, self.dropped
-        return metrics | (self.kept if self.settings.evaluate_every else {})
+        if self.settings.evaluate_every and _SCORE in self.kept:
+            metrics[_SCORE] = self.kept[_SCORE]
+        return metrics
 
 
 def _adam(learner: Learner) -> SharedAdam:
@@ -286,13 +291,14 @@ def _undone_if_cut_short(trial: BA3CTrial) -> Iterator[None]:
         yield
         return
     updates, steps, finished = trial.learner.updates, trial._steps, trial._finished
-    episodes = trial.episodes.state_dict()
+    episodes, kept = trial.episodes.state_dict(), dict(trial.kept)
     try:
         with undone_if_cut_short(_state(trial.learner)):
             yield
     except BaseException:
         trial.learner.updates, trial._steps, trial._finished = updates, steps, finished
         trial.episodes.load_state_dict(episodes)
+        trial.kept = kept  # of what is no more nothing is told
         Trial.close(trial)  # experiences of weights that are no more are not trained on
         raise
 

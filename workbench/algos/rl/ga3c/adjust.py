@@ -36,9 +36,14 @@ class Adjuster:
     """
 
     def __init__(self, start: Mix, generator: np.random.Generator, most: int) -> None:
-        self.mix = self.kept = start
         self._generator, self._most = generator, most
         self._rate = 0.0  # of the kept mix
+        self.begin(start)
+
+    def begin(self, start: Mix) -> Mix:
+        """Walk on from a mix, as far as it is within bounds; return it. It is measured first."""
+        self.mix = self.kept = Mix(*(min(number, self._most) for number in start))
+        return self.mix
 
     def tell(self, rate: float) -> Mix:
         """Take the rate measured with `mix`, in experiences trained on a second; return the next mix.

@@ -28,7 +28,7 @@ from workbench.algos.rl.rollout import Pool, Rollout
 from workbench.algos.rl.settings import RMSPropSettings
 from workbench.algos.rl.trial import Trial, anneal
 from workbench.algos.rl.workers import Halted
-from workbench.core.checks import POSITIVE, SHARE, check, whole
+from workbench.core.checks import POSITIVE, SHARE, check, plain_seed, whole
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config
 
@@ -50,7 +50,8 @@ AUTHORS: dict[str, Any] = {
 }
 """What GA3C's authors set in their released code, where the default here differs: ``GA3C("Pong", **AUTHORS)``.
 
-All but the automatic adjustment, which is on there: ``adjust_every_s=20``."""
+All but the automatic adjustment, which is on there: ``adjust_every_s=20``; and what is no setting: there frames are
+resized bilinearly, convolutions padded and pixels scaled to about [-1, 1]."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,9 @@ class GA3C(RMSPropSettings):
 
     Attributes
     ----------
-    n_groups : int
-        Groups the agents play in: a group steps and asks together, in its own thread.
+    n_groups : int or None
+        Groups the agents play in: a group steps and asks together, in its own thread. By default two, or one of an
+        agent that is alone.
     agents_ready : float
         Share of a group's agents that must be ready before it asks, in (0, 1]; below 1 the rest play on
         meanwhile. Atari only.
@@ -92,7 +94,7 @@ class GA3C(RMSPropSettings):
     )
 
     precision: Precision | Literal["auto"] = "auto"
-    n_groups: int = 2
+    n_groups: int | None = None
     agents_ready: float = 1.0
     n_predictors: int = 1
     n_trainers: int = 1
@@ -103,17 +105,24 @@ class GA3C(RMSPropSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self, whole(1), "n_groups", "n_predictors", "n_trainers")
+        check(self, whole(1), "n_predictors", "n_trainers")
         check(self, whole(0), "min_training_batch")
-        check(self, whole(1).or_none(), "training_queue")
+        check(self, whole(1).or_none(), "n_groups", "training_queue")
         check(self, SHARE, "agents_ready")
         check(self, POSITIVE.or_none(), "adjust_every_s")
-        if self.n_groups > self.n_agents and not self.lockstep:
+        if self.n_groups is not None and self.n_groups > self.n_agents and not self.lockstep:
             raise InvalidInput(f"{self.n_groups} groups of agents need as many agents, got {self.n_agents}")
         if self.lockstep and self.adjust_every_s is not None:
             raise InvalidInput(
                 "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
             )
+
+    @property
+    def mix(self) -> Mix:
+        """Groups, predictors and trainers that a trial begins with."""
+        if self.lockstep:
+            return Mix(1, 1, 1)
+        return Mix(self.n_groups or min(2, self.n_agents), self.n_predictors, self.n_trainers)
 
     @property
     def idle(self) -> dict[str, str]:
@@ -178,12 +187,15 @@ class GA3CTrial(Trial):
 
     def __init__(self, settings: GA3C, seed: int) -> None:
         s = settings
-        self.mix = Mix(1, 1, 1) if s.lockstep else Mix(s.n_groups, s.n_predictors, s.n_trainers)
+        self.mix = s.mix
         self._waiting = s.training_queue or s.n_agents  # segments not in agents' hands
         self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
         most_of_each = max(MOST, *self.mix)
         added = most_of_each - self.mix.groups if s.adjust_every_s else 0
         most = s.n_agents + added * self._group_size
+        self._adjuster: Adjuster | None = None
+        if s.adjust_every_s is not None:
+            self._adjuster = Adjuster(self.mix, np.random.default_rng([plain_seed(seed), 3]), most_of_each)
         super().__init__(s, seed, n_groups=self.mix.groups, most_agents=most, n_segments=most + self._waiting)
         self._queues = Queues(self._waiting)
         self._gathered: list[int] = []  # by the deterministic mode, as a trainer's segments and pool
@@ -191,9 +203,13 @@ class GA3CTrial(Trial):
         self._players: list[Thread] = []
         self._adjusted: Reading | None = None  # when the mix changed in this phase
         self._stretch = (0.0, 0.0)  # seconds since it changed, and experiences trained on, when the last phase ended
-        self._adjuster: Adjuster | None = None
-        if s.adjust_every_s is not None:
-            self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), most_of_each)
+
+    def _own_state(self) -> dict[str, Any]:
+        return {} if self._adjuster is None else {"mix": self._adjuster.kept}
+
+    def _take_own_state(self, saved: dict[str, Any]) -> None:
+        if self._adjuster is not None and "mix" in saved:
+            self.mix = self._adjuster.begin(Mix(*saved["mix"]))
 
     def _open(self) -> None:
         self._queues, self._gathered, self._pool = Queues(self._waiting), [], Pool()

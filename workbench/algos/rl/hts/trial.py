@@ -26,7 +26,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Barrier, BrokenBarrierError
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from workbench.algos.rl.predictions import PredictionQueue
 from workbench.algos.rl.settings import RMSPropSettings
 from workbench.algos.rl.trial import Trial, anneal
 from workbench.algos.rl.workers import Halted
-from workbench.core.checks import PART, Rule, check, check_named, whole
+from workbench.core.checks import PART, Rule, check, check_named, plain_seed, whole
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config
 
@@ -142,11 +142,10 @@ class HTSTrial(Trial):
 
     def __init__(self, settings: HTS, seed: int) -> None:
         s = settings
+        self._shuffle = np.random.default_rng([plain_seed(seed), 3])  # of PPO's minibatches
         super().__init__(s, seed, n_groups=s.n_executors or s.n_agents, n_segments=0)  # it has storages instead
         interval = s.sync_interval * s.n_agents * self.game.frames_per_step
         self._end.longest_wait += interval  # games are counted at its end, and frames at once
-        self._shuffle = np.random.default_rng([seed, 3])  # of PPO's minibatches
-        self._generators.append(self._shuffle)  # after the executors': it is saved with them
         self._recording, self._learning = (Storage(self.game, s.sync_interval, s.n_agents) for _ in range(2))
         self._acting, self._delayed = (copy.deepcopy(self.model) for _ in range(2))
         self._acting_version = 0
@@ -154,6 +153,13 @@ class HTSTrial(Trial):
         self._learning_s, self._learnings = 0.0, 0  # in this phase
         self._barrier = Barrier(1)
         self._predictions = PredictionQueue()
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"shuffle": self._shuffle.bit_generator.state}
+
+    def _take_own_state(self, saved: dict[str, Any]) -> None:
+        if "shuffle" in saved:
+            self._shuffle.bit_generator.state = saved["shuffle"]
 
     def _open(self) -> None:
         """Start the environments; there is nothing yet to learn from."""
