@@ -230,5 +230,4 @@ def test_a_preset_that_was_recorded_trains_what_was_recorded(tmp_path, name) -> 
         square = told.get("initial_square", where_missing)
         told["initial_square"] = 1.0 if square is None else square  # as networks of pictures have it
         told["device"] = "auto"  # where, not what
-        told["n_groups"] = told.get("n_groups") or 2  # as there are by default
     assert json.loads(json.dumps({key: now[key] for key in recorded})) == recorded

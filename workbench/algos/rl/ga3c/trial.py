@@ -60,9 +60,8 @@ class GA3C(RMSPropSettings):
 
     Attributes
     ----------
-    n_groups : int or None
-        Groups the agents play in: a group steps and asks together, in its own thread. By default two, or one of an
-        agent that is alone.
+    n_groups : int
+        Groups the agents play in: a group steps and asks together, in its own thread. Of fewer agents each is one.
     agents_ready : float
         Share of a group's agents that must be ready before it asks, in (0, 1]; below 1 the rest play on
         meanwhile. Atari only.
@@ -94,7 +93,7 @@ class GA3C(RMSPropSettings):
     )
 
     precision: Precision | Literal["auto"] = "auto"
-    n_groups: int | None = None
+    n_groups: int = 2
     agents_ready: float = 1.0
     n_predictors: int = 1
     n_trainers: int = 1
@@ -105,13 +104,11 @@ class GA3C(RMSPropSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self, whole(1), "n_predictors", "n_trainers")
+        check(self, whole(1), "n_groups", "n_predictors", "n_trainers")
         check(self, whole(0), "min_training_batch")
-        check(self, whole(1).or_none(), "n_groups", "training_queue")
+        check(self, whole(1).or_none(), "training_queue")
         check(self, SHARE, "agents_ready")
         check(self, POSITIVE.or_none(), "adjust_every_s")
-        if self.n_groups is not None and self.n_groups > self.n_agents and not self.lockstep:
-            raise InvalidInput(f"{self.n_groups} groups of agents need as many agents, got {self.n_agents}")
         if self.lockstep and self.adjust_every_s is not None:
             raise InvalidInput(
                 "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
@@ -122,7 +119,7 @@ class GA3C(RMSPropSettings):
         """Groups, predictors and trainers that a trial begins with."""
         if self.lockstep:
             return Mix(1, 1, 1)
-        return Mix(self.n_groups or min(2, self.n_agents), self.n_predictors, self.n_trainers)
+        return Mix(min(self.n_groups, self.n_agents), self.n_predictors, self.n_trainers)
 
     @property
     def idle(self) -> dict[str, str]:
