@@ -39,8 +39,8 @@ class Size:
 
     @property
     def completion(self) -> float | None:
-        """Expected completion rate (Eq. 9, which is the sum of Eq. 1)."""
-        return _share(self.began)
+        """Expected completion rate: Eq. 9, the sum of Eq. 1; or the smallest, where few trials make that more."""
+        return _share(max(self.began, self.fewest, key=sum))
 
     @property
     def fewest_completion(self) -> float | None:
