@@ -97,22 +97,22 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
     chosen |= {f"sure, {text}": {**RIVALS["sure"], "seeds": 4, **settings} for text, settings in given.sure}
     labels |= chosen
     repeats, found, all_whole = -(-repeats // len(kept)), [], []
-    for only in kept:
-        scenario = scenario_from(
-            {"curves": {**curves, "only": only}, "schedulers": {"": {"kind": "full"}}, "simulation": {"seeds": 1}}
-        )
-        most = len(scenario.source.table.seeds) - 1  # type: ignore[union-attr]
-        fitting = {n: k for n, k in labels.items() if k["seeds"] <= most or n in chosen}
-        fitting = {label: {**kind, "seeds": min(kind["seeds"], most)} for label, kind in fitting.items()}
+    plain = {"schedulers": {"": {"kind": "full"}}, "simulation": {"seeds": 1}}
+    scenarios = [scenario_from({"curves": {**curves, "only": only}, **plain}) for only in kept]
+    most = min(len(table_of(scenario).seeds) for scenario in scenarios) - 1  # that all tables have, one held out
+    fitting = {n: k for n, k in labels.items() if k["seeds"] <= most or n in chosen}
+    fitting = {label: {**kind, "seeds": min(kind["seeds"], most)} for label, kind in fitting.items()}
+    for scenario in scenarios:
         cluster = replace(scenario.cluster, nodes=given.nodes, speed_spread=0.3)
-        scenario = replace(scenario, schedulers=fitting, cluster=cluster)
-        found.append(compare_held_out(scenario, repeats, to_end=False, processes=given.processes))
-        all_whole.append(whole(scenario, repeats))
-    regrets = {label: np.mean([one.regret[label][:, :-1] for one in found], axis=0) for label in found[0].labels}
+        compared = replace(scenario, schedulers=fitting, cluster=cluster)
+        found.append(compare_held_out(compared, repeats, to_end=False, processes=given.processes))
+        all_whole.append(whole(compared, repeats))
+    regrets = {label: np.mean([one.regret[label][:, :-1] for one in found], axis=0) for label in fitting}
     spent = {label: f"{np.mean([one.spent[label] for one in found]):.0%}" for label in regrets}
+    held_out = " or ".join(map(str, sorted({one.held_out for one in found})))
     lines = [
         f"Simulated: {repeats} paired repetitions on each of {len(found)} tables, {given.nodes} nodes of unequal "
-        f"speed; {found[0].seeds} seeds to choose by, judged by {found[0].held_out} others.",
+        f"speed; {found[0].seeds} seeds to choose by, judged by {held_out} others.",
         "",
         "| | " + " | ".join(f"{share:.0%}" for share in BUDGETS) + " | node time |",
         "|---" * (len(BUDGETS) + 2) + "|",

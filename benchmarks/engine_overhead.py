@@ -48,8 +48,8 @@ class NoOp:
         pass
 
 
-def engine(client: Client, n_trials: int) -> float:
-    """Drive one study to its end; return phases a second."""
+def engine(client: Client, n_trials: int) -> tuple[int, float]:
+    """Drive one study to its end; return how many phases ended, and in how many seconds."""
     scheduler = HyperTrick(RandomSearcher(Space({"x": Choice([0, 1])})), n_trials, 4, 0.25)
     with tempfile.TemporaryDirectory() as folder:
         log = StudyLog(Path(folder) / "engine.db", "engine", {})
@@ -61,21 +61,23 @@ def engine(client: Client, n_trials: int) -> float:
         phases = sum(e.kind is Kind.PHASE_ENDED for e in log.events())
         executor.close()
         log.close()
-    return phases / seconds
+    return phases, seconds
 
 
-def bare_dask(client: Client, n_tasks: int) -> float:
-    """Keep one task in flight a worker until all are done; return tasks a second."""
+def bare_dask(client: Client, n_tasks: int) -> tuple[int, float]:
+    """Keep one task in flight a worker until all are done; return how many were, and in how many seconds."""
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
     began = time.perf_counter()
     with client.as_current():
-        flying = as_completed(
-            [client.submit(float, i, workers=[w], pure=False) for i, w in enumerate(workers)], with_results=True
-        )
-        for done, (_, _) in enumerate(flying, start=1):
+        on = {client.submit(float, i, workers=[worker], pure=False): worker for i, worker in enumerate(workers)}
+        flying = as_completed(list(on), with_results=True)
+        for done, (task, _) in enumerate(flying, start=1):
+            free = on.pop(task)
             if done + len(workers) <= n_tasks:
-                flying.add(client.submit(float, done, workers=[workers[done % len(workers)]], pure=False))
-    return n_tasks / (time.perf_counter() - began)
+                following = client.submit(float, done, workers=[free], pure=False)
+                on[following] = free
+                flying.add(following)
+    return done, time.perf_counter() - began
 
 
 def processor_s() -> tuple[float, float]:
@@ -85,15 +87,13 @@ def processor_s() -> tuple[float, float]:
     return own, sum(others)
 
 
-def measured(run: Callable[[Client, int], float], client: Client, n: int) -> dict[str, float]:
+def measured(run: Callable[[Client, int], tuple[int, float]], client: Client, n: int) -> dict[str, float]:
     """Run one of the two; return its pace and what a phase, or task, took of the processor."""
     own, others = processor_s()
-    began = time.perf_counter()
-    per_s = run(client, n)
-    passed = per_s * (time.perf_counter() - began)
+    passed, seconds = run(client, n)
     own_after, others_after = processor_s()
     return {
-        "per_s": per_s,
+        "per_s": passed / seconds,
         "driver_ms": 1000 * (own_after - own) / passed,
         "workers_ms": 1000 * (others_after - others) / passed,
     }
@@ -108,7 +108,7 @@ def cost_of_tls(repeats: int, trials: int) -> dict[str, float]:
     ):
         for warm in (client, open_client):
             engine(warm, 20)
-        pairs = [(engine(client, trials), engine(open_client, trials)) for _ in range(repeats)]
+        pairs = [[measured(engine, one, trials)["per_s"] for one in (client, open_client)] for _ in range(repeats)]
     ratios = sorted(tls / tcp for tls, tcp in pairs)
     return {
         "phases_per_s_over_tls": round(statistics.median(tls for tls, _ in pairs), 1),

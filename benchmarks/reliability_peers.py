@@ -9,7 +9,7 @@ take turns in every repeat. Prints JSON, of each:
 - ``attempts_lost``: phases that were under way when their process was killed
 - ``begun_again_s``: from a kill until its trial was under way again; median, and the longest
 - ``wall_s``: from the first phase to the end of the last
-- ``occupancy``: phases that count times their length, over wall time times workers
+- ``occupancy``: phases that count, no more than were asked for, times their length, over wall time times workers
 - ``exit``: how the tool itself ended
 
 What a phase does is written by the trial itself, a line at its begin and one at its end, so all three are measured by
@@ -271,12 +271,12 @@ def _costs(task: Task, killed: list[tuple[float, int, int]]) -> dict[str, Any]:
     if not lines:
         return {"finished": 0}
     ends = [(trial, phase) for _, _, what, trial, phase in lines if what == "end"]
+    counted = min(len(set(ends)), task.trials * task.phases)  # some tools run more trials than were asked for
     wall_s = lines[-1][0] - lines[0][0]
     again = []
-    for at, trial, phase in killed:
+    for at, trial, _ in killed:
         later = [t for t, _, what, of, _ in lines if what == "begin" and of == trial and t > at]
-        if (trial, phase) in ends or later:
-            again += [min(later) - at] if later else []
+        again += [min(later) - at] if later else []
     return {
         "finished": len({trial for trial, phase in set(ends) if phase == task.phases - 1}),
         "kills": len(killed),
@@ -284,7 +284,7 @@ def _costs(task: Task, killed: list[tuple[float, int, int]]) -> dict[str, Any]:
         "phases_run_again": len(ends) - len(set(ends)),
         "begun_again_s": again and {"median": round(statistics.median(again), 2), "longest": round(max(again), 2)},
         "wall_s": round(wall_s, 1),
-        "occupancy": round(len(set(ends)) * task.phase_s / (wall_s * task.workers), 3),
+        "occupancy": round(counted * task.phase_s / (wall_s * task.workers), 3),
     }
 
 

@@ -52,7 +52,7 @@ def test_a_study_from_a_file_then_its_report(folder, capfd, one_cluster) -> None
     assert main(["run", "study.toml", "--db", "kb.db", "--seed", "5", "--record", "recorded"]) == 0
     out, err = capfd.readouterr()
     assert re.search(r"best config\s+learning_rate = ", out)
-    assert re.search(r"completion rate\s+\d+\.\d% \(expected 87.5%, minimum 43.8%\)", out)
+    assert re.search(r"completion rate\s+\d+\.\d% \(expected 87.5%, minimum 83.3%\)", out)
     assert re.search(r"trials: 3, 3 started, 3 ended", err)
     assert (Path(re.search(r"best checkpoint  (.+)", out)[1]) / "manifest.json").exists()
     report = (folder / "tiny.html").read_text()

@@ -85,7 +85,12 @@ def test_the_known_sizes() -> None:
     assert size_of(FullRuns(ListSearcher([{"lr": 0.1}] * 3), 2, 2)).n_configs == 2
     trick = size_of(HyperTrick(searcher, 16, 4))
     assert (list(trick.began), trick.completion) == ([16, 12, 9, 6.75], sum([16, 12, 9, 6.75]) / 64)
-    assert read_back(Size, {**trick.to_json(), "of a later version": 1}) == trick
+    assert trick.fewest_completion == (16 + 8 + 6 + 5) / 64
+    few = size_of(HyperTrick(searcher, 4, 9))  # Eq. 1 has 0.4 trials begin the last phase, where the first always does
+    assert few.fewest_completion == few.completion == 15 / 36
+    assert (Size(4).completion, Size(4).fewest_completion) == (None, None)
+    of_others = {"of a later version": 1, "fewest_completion": 0.34}  # the latter is of an earlier one
+    assert read_back(Size, {**trick.to_json(), **of_others}) == trick
 
 
 @dataclass

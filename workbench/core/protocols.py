@@ -108,16 +108,10 @@ class Expectation:
         Trials expected to begin each phase [n_phases].
     fewest : sequence of float
         Fewest that can begin each phase, however they score, if none fails [n_phases].
-    completion : float
-        Expected share of all ``n_trials × n_phases`` phases that run (the HyperTrick paper's alpha).
-    fewest_completion : float
-        The smallest such share.
     """
 
     began: Sequence[float]
     fewest: Sequence[float]
-    completion: float
-    fewest_completion: float
 
 
 class Searcher(Protocol):

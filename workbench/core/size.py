@@ -24,8 +24,6 @@ class Size:
         Phases expected to run in all.
     began, fewest : sequence of float
         Trials expected to begin each phase, and the fewest that can, [n_phases].
-    completion, fewest_completion : float or None
-        Expected and smallest completion rate.
     """
 
     n_trials: int | None = None
@@ -34,12 +32,20 @@ class Size:
     expected_phases: float | None = None
     began: Sequence[float] = ()
     fewest: Sequence[float] = ()
-    completion: float | None = None
-    fewest_completion: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "began", tuple(self.began))
         object.__setattr__(self, "fewest", tuple(self.fewest))
+
+    @property
+    def completion(self) -> float | None:
+        """Expected completion rate: Eq. 9, the sum of Eq. 1; or the smallest, where few trials make that more."""
+        return _share(max(self.began, self.fewest, key=sum))
+
+    @property
+    def fewest_completion(self) -> float | None:
+        """The smallest that can come of it if no trial fails; the paper's Eq. 8 is lower."""
+        return _share(self.fewest)
 
     def to_json(self) -> dict[str, Any]:
         """Describe it in JSON's types, as ``size`` in the log's ``study_started``; `read_back` gives it again."""
@@ -102,11 +108,12 @@ def size_of(scheduler: Scheduler) -> Size:
     """Ask a scheduler how large its study is."""
     expected = expectation_of(scheduler)
     known = (scheduler.n_trials, full_runs(scheduler), scheduler.n_phases, float(scheduler.expected_phases))
-    return (
-        Size(*known)
-        if expected is None
-        else Size(*known, expected.began, expected.fewest, expected.completion, expected.fewest_completion)
-    )
+    return Size(*known) if expected is None else Size(*known, expected.began, expected.fewest)
+
+
+def _share(begun: Sequence[float]) -> float | None:
+    """Give the share of all phases that run if so many trials begin each, [n_phases]; ``None`` if nobody knows."""
+    return sum(begun) / (begun[0] * len(begun)) if any(begun) else None
 
 
 def full_runs(scheduler: Scheduler) -> int:

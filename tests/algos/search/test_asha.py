@@ -50,6 +50,18 @@ def test_a_better_newcomer_is_promoted_though_the_top_is_used_up() -> None:
     assert answers(scheduler, 3, 2, 9.0) == {3: ("stop", "finished")}
 
 
+def test_promotion_does_not_expect_what_too_few_trials_cannot_fill() -> None:
+    """Rungs at 1, 3, 9 and 27: of eight trials two are a third, of two nobody is; by stopping one always goes on."""
+    scheduler = ASHA(SEARCHER, 8, 27)
+    due = [scheduler.ask() for _ in range(8)]
+    told = [scheduler.tell(Report(run.trial, 0, -float(run.trial))) for run in due]
+    while run := scheduler.ask():
+        told += [scheduler.tell(Report(run.trial, phase, 0.0)) for phase in (1, 2)]
+    assert told[-1].keys() == set(range(8))  # all are stopped, none is at its end
+    assert scheduler.expected_phases == len(told) == 8 + 2 * 2
+    assert ASHA(SEARCHER, 8, 27, variant="stopping").expected_phases == 8 + 2 * 2 + 6 + 18
+
+
 def test_whoever_waits_is_stopped_when_the_last_trial_is_over() -> None:
     scheduler = ASHA(SEARCHER, 2, 3)
     scheduler.ask(), scheduler.ask()

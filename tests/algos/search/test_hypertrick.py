@@ -17,6 +17,7 @@ from workbench.algos.search.hypertrick import (
 from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report, Verdict, expectation_of
+from workbench.core.size import size_of
 
 
 def hypertrick(n_trials=16, n_phases=4, r=0.25) -> HyperTrick:
@@ -182,9 +183,23 @@ def test_it_tells_its_expectation() -> None:
     assert told.began == [16, 12, 9, 6.75]
     assert told.fewest[:3] == [16, 8, 6]
     assert len(told.fewest) == 4
-    assert sum(told.began) / (16 * 4) == pytest.approx(told.completion)  # Eq. 9 is the sum of Eq. 1
-    assert told.fewest_completion == pytest.approx(told.completion / 2)  # Eq. 8 at sqrt(r) = 1/2
+    assert sum(told.began) / (16 * 4) == pytest.approx(expected_completion_rate(0.25, 4))  # Eq. 9 is the sum of Eq. 1
     assert expectation_of(object()) is None
+
+
+@pytest.mark.parametrize(("n_trials", "n_phases", "r"), [(16, 4, 0.25), (100, 10, 0.25), (46, 27, 0.1085)])
+def test_as_few_as_it_tells_go_on_where_each_report_is_below_all_before(n_trials, n_phases, r) -> None:
+    """More than Eq. 8 says, which counts those let on after each phase and not those who run it."""
+    scheduler = hypertrick(n_trials, n_phases, r)
+    trials, began = range(n_trials), []
+    for phase in range(n_phases):
+        began.append(len(trials))
+        answers = verdicts(scheduler, phase, [-float(t) for t in trials], trials)
+        trials = [t for t, verdict in zip(trials, answers, strict=True) if verdict == "continue"]
+    assert began == list(scheduler.expectation().fewest)
+    told = size_of(scheduler).fewest_completion
+    assert told == sum(began) / (n_trials * n_phases)
+    assert told > minimum_completion_rate(r, n_phases)
 
 
 def test_it_tells_its_decisions_in_the_paper_s_words() -> None:

@@ -163,11 +163,13 @@ def test_the_leader_is_no_single_lucky_seed_where_others_have_many(seeds, leader
 
 def test_as_many_as_there_are_finalists_stay_also_while_others_are_to_start() -> None:
     scheduler = Sure(ListSearcher(CONFIGS), 6, 4, rungs=(0.25,), finalists=4, seeds=1)
-    ended = 0
+    ended = phases = 0
     for trial in range(6):
         assert scheduler.ask().trial == trial
         verdicts = [told(scheduler, trial, 0, -float(trial))]
         while verdicts[-1][0] == "continue":
             verdicts.append(told(scheduler, trial, len(verdicts), -float(trial)))
         ended += verdicts[-1] == ("stop", "finished")
+        phases += len(verdicts)
     assert ended == 4
+    assert scheduler.expected_phases == phases == 6 + 4 * 3

@@ -75,8 +75,12 @@ class ASHA:
 
     @property
     def expected_phases(self) -> float:
-        """As in Successive Halving over the same rungs; more in fact, since early trials are promoted too easily."""
-        rungs = rungs_by_eta(self.n_trials, self.n_phases, self.eta, self.min_phases)
+        """As in Successive Halving over the same rungs, where `promotion` need not leave anybody for the last ones.
+
+        Early trials are promoted more easily than that; how many more go on depends on the order of the scores.
+        """
+        fewest = int(self.variant == "stopping")
+        rungs = rungs_by_eta(self.n_trials, self.n_phases, self.eta, self.min_phases, fewest)
         return phases_in_all(rungs, restart=False)
 
     def grow(self, n_trials: int) -> None:

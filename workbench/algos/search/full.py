@@ -44,7 +44,7 @@ class FullRuns:
     def expectation(self) -> Expectation:
         """Say that every trial begins every phase."""
         all_of_them = [float(self.n_trials)] * self.n_phases
-        return Expectation(began=all_of_them, fewest=all_of_them, completion=1.0, fewest_completion=1.0)
+        return Expectation(began=all_of_them, fewest=all_of_them)
 
     def grow(self, n_trials: int) -> None:
         """Let there be more trials."""

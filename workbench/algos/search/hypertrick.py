@@ -70,16 +70,11 @@ class HyperTrick:
         return self.n_trials * self.n_phases * expected_completion_rate(self.eviction_rate, self.n_phases)
 
     def expectation(self) -> Expectation:
-        """Say how many trials begin each phase: Eq. 1, and at least those collected in the phase before, Eq. 2.
-
-        The completion rates are those of Eqs. 9 and 8.
-        """
+        """Say how many trials begin each phase: Eq. 1, and at least those collected in the phase before, Eq. 2."""
         n, r, phases = self.n_trials, self.eviction_rate, range(self.n_phases)
         return Expectation(
             began=[expected_trials(n, r, p) for p in phases],
             fewest=[float(n), *(float(collecting_reports(n, r, p)) for p in phases[:-1])],
-            completion=expected_completion_rate(r, self.n_phases),
-            fewest_completion=minimum_completion_rate(r, self.n_phases),
         )
 
     @staticmethod
@@ -174,7 +169,11 @@ def expected_completion_rate(eviction_rate: float, n_phases: int) -> float:
 
 
 def minimum_completion_rate(eviction_rate: float, n_phases: int) -> float:
-    """Smallest alpha, when selection stops everyone it may: (1 - sqrt(r)) E[alpha] (Eq. 8)."""
+    """(1 - sqrt(r)) E[alpha]: the paper's minimum of alpha, when selection stops everyone it may (Eq. 8).
+
+    It counts those let on after each phase (Eq. 2), not those who run it: the phase in which a trial is stopped is left
+    out. So no run comes as low; what can run is the sum of `HyperTrick.expectation().fewest`.
+    """
     return (1 - math.sqrt(eviction_rate)) * expected_completion_rate(eviction_rate, n_phases)
 
 

@@ -84,9 +84,11 @@ class OptunaSearcher:
 
         def suggested(name: str, domain: Domain) -> Scalar:
             if isinstance(domain, Choice):
-                return _in_domain(domain, trial.suggest_categorical(name, domain.values))
+                value: Scalar = trial.suggest_categorical(name, domain.values)
+                return value
             low, high = real_ends(domain)
-            return _in_domain(domain, trial.suggest_float(name, low, high, log=isinstance(domain, LogUniform)))
+            drawn = trial.suggest_float(name, low, high, log=isinstance(domain, LogUniform))
+            return domain.perturb(drawn, 1.0)  # rounded to its step
 
         return self.space.once(suggested)
 
@@ -128,15 +130,10 @@ class OptunaSearcher:
 
 
 def _distribution(optuna: Any, domain: Domain) -> Any:
-    """Steps are left to `_in_domain`: Optuna has none on a logarithmic scale."""
+    """Steps are left to `_asked`: Optuna has none on a logarithmic scale."""
     if isinstance(domain, Choice):
         return optuna.distributions.CategoricalDistribution(domain.values)
     return optuna.distributions.FloatDistribution(*real_ends(domain), log=isinstance(domain, LogUniform))
-
-
-def _in_domain(domain: Domain, value: Scalar) -> Scalar:
-    """Round to the domain's step; a choice is what it is."""
-    return value if isinstance(domain, Choice) else domain.perturb(value, 1.0)
 
 
 @contextmanager

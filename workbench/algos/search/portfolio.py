@@ -82,12 +82,9 @@ class Portfolio:
     def expectation(self) -> Expectation:
         """Say how many trials of all members begin each phase; see `HyperTrick.expectation`."""
         expectations = [member.rule.expectation() for member in self._members]
-        shares = [member.size / self.n_trials for member in self._members]
         return Expectation(
             began=[sum(counts) for counts in zip(*(t.began for t in expectations), strict=True)],
             fewest=[sum(counts) for counts in zip(*(t.fewest for t in expectations), strict=True)],
-            completion=sum(share * t.completion for share, t in zip(shares, expectations, strict=True)),
-            fewest_completion=sum(share * t.fewest_completion for share, t in zip(shares, expectations, strict=True)),
         )
 
     @staticmethod

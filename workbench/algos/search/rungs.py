@@ -49,14 +49,14 @@ def rung_ends(n_phases: int, eta: float, min_phases: int = 1) -> list[int]:
     return [int(end + 1e-9) for end in reversed(ends)]
 
 
-def rungs_by_eta(n_trials: int, n_phases: int, eta: float, min_phases: int = 1) -> list[Rung]:
-    """n_i = floor(n / eta^i) trials, one at least, at the phases of `rung_ends` (Hyperband, Li et al., 2018, Alg. 1).
+def rungs_by_eta(n_trials: int, n_phases: int, eta: float, min_phases: int = 1, fewest: int = 1) -> list[Rung]:
+    """n_i = floor(n / eta^i) trials, `fewest` at least, at `rung_ends` (Hyperband, Li et al., 2018, Algorithm 1).
 
     >>> [(r.n_trials, r.phases) for r in rungs_by_eta(27, 27, 3)]
     [(27, 1), (9, 3), (3, 9), (1, 27)]
     """
     ends = rung_ends(n_phases, eta, min_phases)
-    return [Rung(max(1, int(n_trials / eta**i + 1e-9)), end) for i, end in enumerate(ends)]
+    return [Rung(max(fewest, int(n_trials / eta**i + 1e-9)), end) for i, end in enumerate(ends)]
 
 
 def rungs_by_rate(n_trials: int, n_phases: int, eviction_rate: float) -> list[Rung]:

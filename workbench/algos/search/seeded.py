@@ -95,8 +95,6 @@ class Seeded:
         return Expectation(
             began=[n * self.seeds for n in of_candidates.began],
             fewest=[n * self.seeds for n in of_candidates.fewest],
-            completion=of_candidates.completion,
-            fewest_completion=of_candidates.fewest_completion,
         )
 
     @staticmethod

@@ -113,10 +113,10 @@ class Sure:
 
     @property
     def expected_phases(self) -> float:
-        """As many as halving at these rungs would run, and the repetitions."""
-        ends = [0, *self._ends, self.n_phases]
-        alone = sum((ends[n + 1] - ends[n]) * self._kept(ends[n], self.n_configs) for n in range(len(ends) - 1))
-        return float(alone + self._most_repeats * self.n_phases)
+        """As many as halving at these rungs would run, down to the finalists, and the repetitions."""
+        ends, left = [0, *self._ends, self.n_phases], min(self.finalists, self.n_configs)
+        kept = [max(self._kept(end, self.n_configs), left) for end in ends[:-1]]
+        return float(sum(np.diff(ends) * kept) + self._most_repeats * self.n_phases)
 
     @property
     def _most_repeats(self) -> int:
