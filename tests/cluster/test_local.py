@@ -147,7 +147,7 @@ def test_a_worker_that_its_nanny_has_given_up_is_replaced(monkeypatch) -> None:
         (first,) = client.scheduler_info()["workers"]
         client.retire_workers([first], close_workers=True)
         while not client.scheduler_info()["workers"].keys() - {first}:
-            client.wait_for_workers(1, timeout=60)
+            client.wait_for_workers(1, timeout=300)
 
 
 def _level_of(logger: str) -> int:
