@@ -153,8 +153,9 @@ def test_a_study_whose_checkpoints_cannot_be_removed_is_deleted_once_they_can(fo
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1:1/study", "none://study"])
 def test_delete_leaves_a_study_whose_checkpoints_are_out_of_reach(folder, capsys, url) -> None:
+    recorded(folder / "kb.db", "far", url)
     before = files(folder)
-    assert main(["delete", "mine", "--db", "kb.db", "--yes", "--checkpoints", url]) == 2
+    assert main(["delete", "far", "--db", "kb.db", "--yes"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("workbench: ")
     assert url in line
@@ -175,6 +176,34 @@ def test_the_checkpoints_of_another_study_are_neither_deleted_nor_packed_with_on
     assert files(folder) == before
     assert main(["delete", "far", "--db", "kb.db", "--yes"]) == 0
     assert not (folder / "shared").exists()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_the_place_of_another_beside_its_knowledge_base_is_neither_deleted_nor_packed_with_one(
+    folder, capsys, link
+) -> None:
+    """It has no mark, and the study's own may be gone."""
+    place = folder / "kb.checkpoints" / "other"
+    (folder / "kb.checkpoints" / "mine").rename(folder / "gone")
+    if link:
+        (folder / "link").symlink_to(place)
+    before = files(folder)
+    for command in (["delete", "mine", "--yes"], ["pack", "mine", "mine.pack"]):
+        assert main([*command, "--db", "kb.db", "--checkpoints", str(folder / "link" if link else place)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "is where study 'other' of kb, the knowledge base beside it, has its checkpoints: name that of" in line
+    assert files(folder) == before
+
+
+def test_a_study_is_not_deleted_without_its_checkpoints_for_some_that_are_named(folder, capsys) -> None:
+    before = files(folder)
+    assert main(["delete", "mine", "--db", "kb.db", "--yes", "--checkpoints", str(folder / "elsewhere")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"has its checkpoints at {folder}/kb.checkpoints/mine: delete it without naming a place")
+    assert files(folder) == before
+    (folder / "kb.checkpoints" / "mine").rename(folder / "elsewhere")
+    assert main(["delete", "mine", "--db", "kb.db", "--yes", "--checkpoints", str(folder / "elsewhere")]) == 0
+    assert not (folder / "elsewhere").exists()
 
 
 def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_study(folder, capsys) -> None:

@@ -347,8 +347,11 @@ def test_what_is_no_checkpoint_is_neither_counted_nor_removed(tmp_path, url) -> 
     assert store.disk_use() == 0
     store.save(trained(1), 0, 0)
     assert store.disk_use() < 1000
+    (tmp_path / "trial-7").mkdir()
+    (tmp_path / "trial-7" / "notes.txt").touch()
     store.remove()
-    assert [path.name for path in tmp_path.rglob("*")] == ["thesis", "trial-00000.tex"]
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert left == {"thesis", "thesis/trial-00000.tex", "trial-7", "trial-7/notes.txt"}
 
 
 @pytest.mark.parametrize("url", ["{}/place", "file://{}/place", "memory://{}/place"])

@@ -242,6 +242,8 @@ def test_the_place_that_its_checkpoints_are_put_into_is_its_own(tmp_path) -> Non
     with pytest.raises(StudyError, match="is another study's place of checkpoints"):
         unpack(tmp_path / "p", tmp_path / "new.db", checkpoints=others)
     assert Place(others).owner() == "another's"
+    with pytest.raises(StudyError, match="is where study 'two' of kb, the knowledge base beside it, has"):
+        unpack(tmp_path / "p", tmp_path / "new.db", checkpoints=str(tmp_path / "kb.checkpoints" / "two"))
     unpack(tmp_path / "p", tmp_path / "new.db", name="other", checkpoints=mine)
     with KnowledgeBase(tmp_path / "new.db") as kb:
         spec = kb["other"].spec

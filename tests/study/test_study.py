@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -283,6 +284,7 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"checkpoints": "memory://night[12]"}, InvalidInput, r"without \* \? or \[.* got 'memory://night\[12\]'"),
         ({"checkpoints": __file__}, InvalidInput, "test_study.py is a file: a study's checkpoints are in a directory"),
         ({"checkpoints": "file:///runs/*"}, InvalidInput, "would stand for other places as well"),
+        ({"checkpoints": "s3:/bucket/x"}, InvalidInput, "is neither .*: write s3://… or ./s3:/bucket/x$"),
         ({"checkpoints": "ftp://me:se@cret@host:21/x"}, InvalidInput, "^(?!.*cret).* has a password in it"),
         ({"judged_by": "bogus"}, InvalidInput, "unknown judged_by 'bogus'"),
         ({"judged_by": 3}, InvalidInput, "unknown judged_by '3'"),
@@ -387,6 +389,26 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
     with pytest.raises(StudyError, match="exists"):
         replace(study).start()  # its own are no reason
     replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
+
+
+def test_the_place_of_another_study_beside_a_knowledge_base_is_nobody_elses(study_of, tmp_path) -> None:
+    """It has no mark; whether anything is saved there yet or not."""
+    place = str(tmp_path / "kb.checkpoints" / "other")
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    study.run()
+    theirs = r"is where study 'other' of kb, the knowledge base beside it, has its checkpoints: give study '{}' a place"
+    study.checkpoint_store.remove()
+    for name, resume in (("another", False), ("a study", True)):
+        if resume:
+            (Path(place) / "trial-00000" / "phase-000").mkdir(parents=True)
+        taken = study_of(name=name, checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+        with pytest.raises(StudyError, match=theirs.format(name)):
+            taken.start(resume=resume)
+    assert [path.name for path in Path(place).iterdir()] == ["trial-00000"]
+    shutil.rmtree(place)
+    study_of(name="other", checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run()  # its own
+    free = str(tmp_path / "some.checkpoints" / "free")  # beside no knowledge base
+    study_of(name="free", checkpoints=free, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run()
 
 
 def test_of_two_studies_begun_at_one_place_before_either_has_saved_the_second_is_refused(study_of, tmp_path) -> None:

@@ -184,9 +184,8 @@ def _delete(arguments: argparse.Namespace) -> int:
         what, events = repr(study), study.events()
         place = arguments.checkpoints or recorded_place(events)
         store = checkpoint_store(arguments.db, arguments.name, place)
-        check_whose(store.root, study)
-    if not arguments.checkpoints:
-        refuse_to_leave(arguments.name, place, events)
+        check_whose(store.root, arguments.db, study)
+    refuse_to_leave(arguments.db, arguments.name, events, arguments.checkpoints)
     what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
     what += ", which are also those of any copy of this knowledge base" if place else ""  # its log names the place
     print(what)

@@ -21,6 +21,7 @@ from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _TRIAL = re.compile(r"trial-\d+")
+_OURS = re.compile(r"\.?phase-\d+")  # checkpoints, marks that keep them, and what is left of some half written
 _SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")  # as `sent_name` has it
 _MARK = ".study"  # holds the identity of the study whose place it is
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
@@ -199,7 +200,10 @@ class Place:
         with _reached(self.root):
             files, path = _at(self.root)
             for trial in trials:
-                files.rm(trial, recursive=True)
+                for entry in filter(_OURS.match, _names(files, trial)):
+                    files.rm(f"{trial}/{entry}", recursive=True)
+                with suppress(Exception):  # as below
+                    files.rmdir(trial)
             for left in filter(_SENT.fullmatch, _names(files, path)):  # by a driver that was killed
                 files.rm(f"{path}/{left}")
             if files.exists(f"{path}/{_MARK}"):

@@ -28,6 +28,7 @@ DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""
 
 
+_NO_URL = re.compile(r"[a-z][a-z0-9+]+:(?!//|:)")  # s3:/bucket/folder would be a folder here
 _PASSWORD = re.compile(r"://[^/]*:[^/]*@")  # in ftp://me:secret@host/folder
 
 _STUDY_NAME = "a study's name is 1 to 100 printable characters, 200 bytes at most, without / \\ or a leading dot"
@@ -55,6 +56,10 @@ def check_checkpoints(place: object) -> None:
     """Refuse what names no place of checkpoints, as a URL that stands for others too, or that tells a password."""
     if not isinstance(place, str) or not place:  # as of a shell's variable that is not set
         raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {place!r}")
+    if _NO_URL.match(place):
+        raise InvalidInput(
+            f"{place!r} is neither a URL nor surely a directory: write {place.partition(':')[0]}://… or ./{place}"
+        )
     if "://" in place and set(place) & set("*?["):
         raise InvalidInput(
             f"the URL of a place of checkpoints is one without * ? or [, which would stand for other places as well, "

@@ -109,7 +109,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
             raise StudyError(f"study {name!r} was simulated, and nothing trained that could go on elsewhere: record it")
         place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
         store = replace(checkpoint_store(db, name, checkpoints or place), study=kb[name].identity)
-        check_whose(store.root, kb[name])
+        check_whose(store.root, db, kb[name])
     part = file.with_name(f".{file.name}.{store.study}.part")  # another study may be packed into the same file
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
         stack.callback(claim(db, name).close)  # whoever wants to drive it now is refused

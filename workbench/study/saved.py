@@ -30,8 +30,26 @@ def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
     return StudyError(f"{place} is another study's place of checkpoints, as {place}/.study says: {cure}")
 
 
-def check_whose(place: str, study: "RecordedStudy") -> None:
-    """Refuse a place that was named for a study's checkpoints if its mark is another's.
+def refuse_beside(place: str, db: str | Path, name: str, cure: str = "") -> None:
+    """Refuse the place beside a knowledge base, which has no mark, of the study that is called as its folder is.
+
+    Raises
+    ------
+    StudyError
+    """
+    at = Path(os.path.realpath(place))
+    if "://" in place or at == Path(checkpoint_store(db, name).root) or at.parent.suffix != ".checkpoints":
+        return
+    own = at.parent.with_suffix("")  # as `checkpoint_store` has it
+    if any(file.stem == own.name and file.is_file() for file in own.parent.glob("*")):
+        raise StudyError(
+            f"{place} is where study {at.name!r} of {own.name}, the knowledge base beside it, has its checkpoints: "
+            + (cure or f"give study {name!r} a place of its own")
+        )
+
+
+def check_whose(place: str, db: str | Path, study: "RecordedStudy") -> None:
+    """Refuse a place that was named for a study's checkpoints if it is another's.
 
     Raises
     ------
@@ -39,8 +57,10 @@ def check_whose(place: str, study: "RecordedStudy") -> None:
     """
     from workbench.cluster.place import Place
 
+    cure = f"name that of study {study.name!r}"
+    refuse_beside(place, db, study.name, cure)
     if Place(place).owner() not in ("", study.identity):
-        raise anothers_place(place, study.name, f"name that of study {study.name!r}")
+        raise anothers_place(place, study.name, cure)
 
 
 def refuse_used_place(study: "Study") -> None:
@@ -53,8 +73,10 @@ def refuse_used_place(study: "Study") -> None:
             f"{place} holds checkpoints already, which would mix with those of study {study.name!r}: "
             "give it a place of its own, or remove them"
         )
-    if study.checkpoints is not None and Place(place).owner():
-        raise anothers_place(place, study.name)
+    if study.checkpoints is not None:
+        refuse_beside(place, study.db, study.name)
+        if Place(place).owner():
+            raise anothers_place(place, study.name)
     _make_place(study)
 
 
@@ -107,14 +129,26 @@ def claim_place(study: "Study", identity: str) -> None:
     """
     from workbench.cluster.place import Place
 
+    if study.checkpoints is not None:
+        refuse_beside(study.checkpoints, study.db, study.name)
     _make_place(study)
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
         raise anothers_place(study.checkpoints, study.name)
 
 
-def refuse_to_leave(name: str, place: str | None, events: Sequence[Event]) -> None:
-    """Refuse to delete a study whose checkpoints are on a disk that is not there now; a URL tells so itself."""
-    if place and record.has_checkpoints(events) and "://" not in place and not Path(place).exists():
+def refuse_to_leave(db: str | Path, name: str, events: Sequence[Event], named: str | None) -> None:
+    """Refuse to delete a study but not its checkpoints: they are on a disk that is not there now, or not where is said.
+
+    A URL that cannot be reached tells so itself.
+    """
+    from workbench.cluster.place import Place
+
+    place = record.recorded_place(events)
+    if named:
+        last = checkpoint_store(db, name, place).root
+        if checkpoint_store(db, name, named).root != last and Place(last).holds_any():
+            raise CheckpointError(f"study {name!r} has its checkpoints at {last}: delete it without naming a place")
+    elif place and record.has_checkpoints(events) and "://" not in place and not Path(place).exists():
         raise CheckpointError(
             f"study {name!r} has its checkpoints at {place}, which is not there: bring it back, or, if they are gone, "
             f"say so with checkpoints={place!r}"

@@ -25,7 +25,7 @@ from workbench.core.places import (
 )
 from workbench.core.protocols import BEGUN
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
-from workbench.study.saved import anothers_place, checkpoint_store
+from workbench.study.saved import anothers_place, checkpoint_store, refuse_beside
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore
@@ -96,8 +96,10 @@ def _take_in(
         try:
             if store.disk_use():
                 raise StudyError(f"there are checkpoints in {store.root} already: remove them, or choose name=…")
-            if elsewhere is not None and Place(elsewhere).owner():
-                raise anothers_place(elsewhere, called)
+            if elsewhere is not None:
+                refuse_beside(elsewhere, db, called)
+                if Place(elsewhere).owner():
+                    raise anothers_place(elsewhere, called)
             try:
                 for checkpoint in pack.checkpoints:
                     prefix, folder = f"{CHECKPOINTS}/{checkpoint}/", scratch / "checkpoint"
