@@ -36,6 +36,18 @@ def test_a_page_that_is_damaged_is_told_before_anything_runs(tmp_path, monkeypat
     assert launched == []
 
 
+def test_what_is_no_knowledge_base_is_refused_before_anything_is_written(tmp_path, monkeypatch, capsys) -> None:
+    launched = []
+    monkeypatch.setattr("jupyterlab.labapp.LabApp.launch_instance", launched.append)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["lab", "--db", str(tmp_path / "folder")]) == 2
+    assert "is a folder, and a knowledge base is a file" in capsys.readouterr().err
+    assert main(["lab", "--db", str(tmp_path / "notes.txt")]) == 2
+    assert "notes.txt cannot be read as a knowledge base" in capsys.readouterr().err
+    assert launched == []
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(chromium() is None, reason=MISSING)
 def test_it_opens_on_the_studies_which_are_opened_and_compared_by_clicks(tmp_path) -> None:

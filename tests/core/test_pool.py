@@ -139,7 +139,11 @@ def test_a_process_begun_deaf_stays_so() -> None:
 def test_of_two_that_begin_processes_without_the_script_the_first_to_end_takes_nothing_from_the_other(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr("workbench.core.pool._prepare", lambda name: {"name": name, "init_main_from_path": "script.py"})
+    def prepare(name: str) -> dict[str, str]:
+        return {"name": name, "init_main_from_path": "script.py"}
+
+    monkeypatch.setattr("workbench.core.pool._prepare", prepare)
+    monkeypatch.setattr(spawn, "get_preparation_data", prepare)
 
     def told(name: str) -> bool:
         return "init_main_from_path" in spawn.get_preparation_data(name)
@@ -152,3 +156,4 @@ def test_of_two_that_begin_processes_without_the_script_the_first_to_end_takes_n
     assert [told(name) for name in ("first 1", "second 1", "third")] == [True, False, True]
     second.__exit__(None, None, None)
     assert told("second 1")
+    assert spawn.get_preparation_data is prepare

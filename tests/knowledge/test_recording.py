@@ -75,6 +75,8 @@ def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:
         record(db, "one", tmp_path / "out")
     with pytest.raises(InvalidInput, match="2 points"):
         record(db, "one", tmp_path / "other", points=1)
+    with pytest.raises(InvalidInput, match=r"^/proc/one cannot be written: [A-Z][a-z ]+$"):
+        record(db, "one", "/proc/one")
     assert sorted(p.name for p in tmp_path.iterdir() if "kb.db" not in p.name) == ["out"]
 
 
@@ -84,7 +86,7 @@ def test_a_recording_that_fails_leaves_nothing_and_takes_up_nothing_that_was_lef
 
     with monkeypatch.context() as patched:
         patched.setitem(record.__globals__, "_thinned", fails)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(InvalidInput, match="out cannot be written: no space left"):
             record(db, "one", tmp_path / "out")
     assert not list(tmp_path.glob("*out*")) + list(tmp_path.glob(".*out*"))
     (tmp_path / ".out.part").mkdir()

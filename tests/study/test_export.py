@@ -267,6 +267,11 @@ def test_a_remark_on_a_trial_that_is_over_begins_no_second_run_of_it(tmp_path, m
     assert projects == {"one _3_ lr_"}  # it refuses some characters in a project's name
 
 
+def test_a_place_that_takes_no_csv_is_told_in_one_line(db) -> None:
+    with pytest.raises(InvalidInput, match=r"^/proc/one cannot take an export \(.*\): choose another place$"):
+        export(db, "exported", "csv", "/proc/one")
+
+
 def test_the_command_writes_csv_beside_the_database(db, capsys) -> None:
     assert main(["export", "exported", "--to", "csv", "--db", str(db)]) == 0
     folder = db.parent / "exported.csv"

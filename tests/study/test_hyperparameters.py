@@ -1,11 +1,14 @@
 """What no trial could be configured with is refused before a study begins."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support import Deterministic
 from workbench import (
     GA3C,
     PBT,
+    SB3,
     Budget,
     Choice,
     FullRuns,
@@ -72,6 +75,30 @@ def test_what_every_trial_can_take_is_taken(space) -> None:
 
 def test_a_class_of_ones_own_is_asked_for_nothing() -> None:
     check_hyperparameters(drawn({"anything": Uniform(0, 1)}), Deterministic)
+
+
+def test_environments_that_configurations_are_tried_with_are_made_once() -> None:
+    pytest.importorskip("stable_baselines3")
+    made = []
+
+    def counting(env):
+        made.append(env)
+        return env
+
+    agent = SB3("A2C", "CartPole-v1", n_envs=2, hyperparameters={"normalize_advantage": True}, wrappers=[counting])
+    check_hyperparameters(drawn({"n_steps": Uniform(1, 8, step=1)}), agent)
+    assert len(made) == 2 * agent.n_envs  # where it was named, and for all configurations
+    alone = replace(agent, n_envs=1)
+    with pytest.raises(InvalidInput, match=r"a trial of {'n_steps': 1} could not begin \(A2C divides advantages"):
+        check_hyperparameters(drawn({"n_steps": Uniform(1, 8, step=1)}), alone)
+
+
+def test_where_nobody_looks_at_configurations_none_is_drawn() -> None:
+    class Drawn(Uniform):
+        def sample(self, rng):
+            raise AssertionError("drawn")
+
+    check_hyperparameters(drawn({"anything": Drawn(0, 1)}), Deterministic)
 
 
 def test_a_constraint_that_only_points_of_a_grid_meet_is_taken() -> None:

@@ -167,7 +167,7 @@ def encoded(values: pd.Series) -> Floats:
     if absent.all():
         return np.zeros(len(numbers))
     low, high = np.nanmin(numbers), np.nanmax(numbers)
-    column = np.log10(numbers) if low > 0 and high / low > _LOG_RATIO else numbers
+    column = np.log10(numbers) if low > 0 and high / _LOG_RATIO > low else numbers
     return np.where(absent, np.nanmedian(column) if low < high else low - 1, column)
 
 

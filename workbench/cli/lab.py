@@ -20,7 +20,10 @@ def add_parsers(commands: Any) -> None:
 
 
 def _lab(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import names_taken
+
     db, here = Path(arguments.db).absolute(), Path.cwd()
+    names_taken(db)  # refuses what is there and is no knowledge base
     _notebook_of(db.parent / "home.ipynb", db.name)  # one that is damaged is told before anything runs
     from jupyterlab.labapp import LabApp
     from tornado.ioloop import IOLoop

@@ -1,7 +1,8 @@
 """Errors a user can meet. Each is one readable line: what was asked, what came, what is allowed, what to do."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 
 def plain(text: str) -> str:
@@ -71,6 +72,19 @@ def first_line(err: BaseException) -> str:
     """
     said = str(err).strip()
     return said.splitlines()[0] if said else type(err).__name__
+
+
+@contextmanager
+def file_errors(what: str) -> Iterator[None]:
+    """Tell in one line, beginning with `what`, of a file that cannot be read or written.
+
+    A hidden ``.part``, which takes the place of the file asked for once it is whole, is not named.
+    """
+    try:
+        yield
+    except OSError as err:
+        where = f" at {err.filename}" if err.filename and not str(err.filename).endswith(".part") else ""
+        raise InvalidInput(f"{what}: {err.strerror or err}{where}") from None
 
 
 def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str], most: int = 8) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, file_errors
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None
@@ -109,12 +109,13 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """Give a hidden folder to fill: at the end it takes its place, if that is free; of what fails nothing stays."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
-        yield part
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    with file_errors(f"{folder} cannot be written"):
+        try:
+            part.mkdir(parents=True)
+            yield part
+            part.rename(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def located(path: str | Path) -> Path:

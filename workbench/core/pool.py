@@ -11,6 +11,7 @@ from multiprocessing import get_context, parent_process, resource_tracker, spawn
 from typing import Any
 
 _BY_THEMSELVES: list[str] = []  # how the names of processes begin that are now begun without the script
+_ENTERING = threading.Lock()
 _prepare = spawn.get_preparation_data
 
 
@@ -57,12 +58,16 @@ def without_main(name: str) -> Iterator[None]:
     If they imported it they would run it, and begin what it begins once more, unless that stood under ``if __name__ ==
     "__main__"``. What is defined there must travel to them whole, by cloudpickle, as from a notebook's cell.
     """
-    spawn.get_preparation_data = _prepared
-    _BY_THEMSELVES.append(name)
+    with _ENTERING:
+        _BY_THEMSELVES.append(name)
+        spawn.get_preparation_data = _prepared
     try:
         yield
     finally:
-        _BY_THEMSELVES.remove(name)
+        with _ENTERING:
+            _BY_THEMSELVES.remove(name)
+            if not _BY_THEMSELVES and spawn.get_preparation_data is _prepared:  # or another is over it
+                spawn.get_preparation_data = _prepare
 
 
 def _prepared(name: str) -> dict[str, Any]:

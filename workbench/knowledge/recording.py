@@ -104,7 +104,7 @@ def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, 
     Raises
     ------
     InvalidInput
-        The folder exists, or `points` is below 2.
+        The folder exists or cannot be written, or `points` is below 2.
     DatabaseError, StudyError
         There is no such file, or no such study in it.
     """

@@ -1,7 +1,8 @@
 """What a study's trials will be configured with, looked at before a study begins: no trial of it could otherwise."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from workbench.algos.search.searchers import GridSearcher, ListSearcher
@@ -15,7 +16,8 @@ _TRIED_FOR_S = 1.0
 def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
     """Refuse hyperparameters that the trainable has not, or will not take, as far as some configurations tell.
 
-    A trainable that has `check`, of names, and `with_config` is asked, as those of this package have.
+    A trainable that has `check`, of names, and `with_config` is asked, as those of this package have; where it makes
+    more than settings, such as environments, its `trying` makes that once, and gives what is asked instead.
 
     Raises
     ------
@@ -30,9 +32,15 @@ def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
         raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
     if (check := getattr(trainable, "check", None)) is not None:
         check(names)
-    configure = None if check is None else getattr(trainable, "with_config", None)
+    trying = getattr(trainable, "trying", lambda: nullcontext(getattr(trainable, "with_config", None)))
+    with nullcontext(None) if check is None else trying() as configure:
+        if configure is not None or getattr(space_of(scheduler), "constraint", None) is not None:
+            _try(configure, _some_configs(scheduler))
+
+
+def _try(configure: Callable[[Config], object] | None, configs: Iterator[Config]) -> None:
     began = time.monotonic()
-    for config in _some_configs(scheduler):
+    for config in configs:  # which asks the constraint
         try:
             if configure is not None:
                 configure(config)

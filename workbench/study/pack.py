@@ -11,13 +11,13 @@ import shutil
 import sqlite3
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.core.errors import CheckpointError, InvalidInput, StudyError
+from workbench.core.errors import CheckpointError, InvalidInput, StudyError, file_errors
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.places import db_path
 from workbench.core.protocols import BEGUN, Event, Kind
@@ -155,16 +155,6 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
     ]
     best = best_of(spec, events)
     return list(dict.fromkeys(wanted)), [best] if best and best not in wanted else []
-
-
-@contextmanager
-def file_errors(what: str) -> Iterator[None]:
-    """Tell in one line, beginning with `what`, of a file that cannot be read or written."""
-    try:
-        yield
-    except OSError as err:
-        where = f" at {err.filename}" if err.filename else ""
-        raise InvalidInput(f"{what}: {err.strerror or err}{where}") from None
 
 
 def _copy_log(db: Path, name: str, target: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
+from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError, file_errors
 from workbench.core.ledger import Ledger
 from workbench.core.places import (
     DEFAULT_DB,
@@ -24,7 +24,7 @@ from workbench.core.places import (
     private_folder,
 )
 from workbench.core.protocols import BEGUN
-from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
+from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, unmendable
 from workbench.study.saved import anothers_place, checkpoint_store, refuse_beside
 
 if TYPE_CHECKING:

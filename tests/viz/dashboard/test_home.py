@@ -4,6 +4,7 @@ import pytest
 
 from tests.viz.dashboard.conftest import SPEC, Telling, ends_while_read, in_order
 from workbench import home
+from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, StudyLog, delete
 from workbench.viz.dashboard import Comparison, Dashboard, Home
@@ -156,3 +157,11 @@ def test_home_is_the_package_s_own_word(db):
     page = home(db)
     assert isinstance(page, Home)
     page.close()
+
+
+def test_what_is_there_and_is_no_knowledge_base_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(DatabaseError, match="is a folder, and a knowledge base is a file"):
+        home(tmp_path)
+    with pytest.raises(DatabaseError, match="cannot be read as a knowledge base"):
+        home(tmp_path / "notes.txt")

@@ -232,6 +232,12 @@ def test_a_folder_or_a_pdf_is_no_place_for_a_page(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_place_that_takes_no_report_is_told_by_its_own_name(whole):
+    with pytest.raises(InvalidInput, match=r"^the report cannot be written to /proc/page\.html: [A-Z][a-z ]+$"):
+        write_report("/proc/page.html", "one", {}, {"": go.Figure()}, whole=whole)
+
+
 def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
     target = write_report(tmp_path / "report.html", "old", {}, {})
 
@@ -239,7 +245,7 @@ def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(report.os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InvalidInput, match="disk full"):
         write_report(target, "new", {}, {"": go.Figure()})
     assert "<h1>old</h1>" in target.read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -49,8 +49,9 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
         study = kb[name]
         if to == "csv":
             frames = study.frames()
-            own_folder(Path(place), name)
-            frames.export(place)
+            with writing(place):
+                own_folder(Path(place), name)
+                frames.export(place)
             return place
         exporter = exporter_of(to, place)
         exporter.open(name, study.spec, study.created_unix)

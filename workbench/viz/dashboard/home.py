@@ -14,7 +14,7 @@ from workbench.core.places import DEFAULT_DB, db_path
 from workbench.core.protocols import Kind
 from workbench.core.record import size_of_record
 from workbench.core.showing import titled
-from workbench.knowledge import KnowledgeBase, RecordedStudy, driver_of
+from workbench.knowledge import KnowledgeBase, RecordedStudy, driver_of, names_taken
 from workbench.knowledge.frames import intervention_row
 from workbench.knowledge.remarks import tags_of
 from workbench.viz.dashboard.board import Message
@@ -35,6 +35,11 @@ class Home(Live):
         The knowledge base; one that is not there yet is waited for.
     refresh_s : float
         Seconds between two looks.
+
+    Raises
+    ------
+    DatabaseError
+        What is there is no knowledge base, or a damaged one.
 
     Attributes
     ----------
@@ -58,6 +63,7 @@ class Home(Live):
 
     def __init__(self, db: str | Path = DEFAULT_DB, *, refresh_s: float = 2.0) -> None:
         self._db = db_path(db)
+        names_taken(self._db)  # refuses what is there and is no knowledge base
         self._kb: KnowledgeBase | None = None
         self._file: tuple[int, int] | None = None  # which one it reads
         self._studies: dict[str, _Followed] = {}

@@ -12,7 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, file_errors
 from workbench.core.toml import toml_lines
 from workbench.viz.figures import theme
 
@@ -183,23 +183,24 @@ def write_report(
     Raises
     ------
     InvalidInput
-        A folder has this name, or it ends as no page does.
+        A folder has this name, it ends as no page does, or it cannot be written.
     """
     target = Path(path).absolute()
     if target.is_dir():
         raise InvalidInput(f"a report is one file, and {target} is a folder: give a name in it")
     if target.suffix.lower() not in ("", ".html", ".htm") and not is_device(target):
         raise InvalidInput(f"a report is a page of HTML, got {target.name}: end its name in .html")
-    target.parent.mkdir(parents=True, exist_ok=True)
     whole = whole or is_device(target)
     page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole)
     if is_device(target):
         target.write_text(page, encoding="utf-8")
         return target
     library = target.with_name(LIBRARY)
-    if figures and not whole and not library.is_file():
-        _write_whole(library, get_plotlyjs())
-    return _write_whole(target, page)
+    with file_errors(f"the report cannot be written to {target}"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if figures and not whole and not library.is_file():
+            _write_whole(library, get_plotlyjs())
+        return _write_whole(target, page)
 
 
 def is_device(path: str | Path) -> bool:

@@ -74,7 +74,7 @@ def ticks(values: pd.Series, scale: Scale) -> tuple[list[float], list[str]]:
     low, high = known.min(), known.max()
     if scale.kind == "log":
         marks = _log_marks(low, high)
-        return list(np.log(np.divide(marks, low)) / np.log(high / low)), [f"{mark:g}" for mark in marks]
+        return list((np.log10(marks) - np.log10(low)) / _decades(low, high)), [f"{mark:g}" for mark in marks]
     step = 10 ** np.floor(np.log10(high - low))
     step = step / 2 if (high - low) / step < 3 else step
     marks = [k * step for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
@@ -84,11 +84,16 @@ def ticks(values: pd.Series, scale: Scale) -> tuple[list[float], list[str]]:
 
 def _log_marks(low: float, high: float) -> list[float]:
     """Choose marks by decades, of many only some; of fewer than two and a bit also between them, as the page does."""
-    factors = (1, 2, 5) if high / low < 200 else (1,)
-    every = int(np.ceil(np.log10(high / low) / _MOST_DECADES))
+    factors = (1, 2, 5) if high / 200 < low else (1,)
+    every = int(np.ceil(_decades(low, high) / _MOST_DECADES))
     first, last = (int(np.floor(np.log10(end))) for end in (low, high))
     marks = [float(f"{factor}e{k}") for k in range(first, last + 1) if k % every == 0 for factor in factors]
     return [mark for mark in marks if low <= mark <= high]
+
+
+def _decades(low: float, high: float) -> float:
+    """Count the decades between two ends, also where their ratio is no number any more."""
+    return float(np.log10(high) - np.log10(low))
 
 
 def _word(value: object) -> str:

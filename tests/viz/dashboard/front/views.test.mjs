@@ -240,6 +240,7 @@ test("an axis is logarithmic over a factor of 20, and has categories for words",
   assert.deepEqual(front.axisOf([0.001, 1], false, 2).ticks, [0.001, 0.01, 0.1, 1]);
   assert.deepEqual(front.axisOf([0.001, 0.05], false, 2).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05]);
   assert.deepEqual(front.logTicks(1e-9, 1e12), [1e-9, 1e-6, 1e-3, 1, 1e3, 1e6, 1e9, 1e12]);
+  assert.deepEqual(front.logTicks(1e-200, 1e200), [1e-180, 1e-135, 1e-90, 1e-45, 1, 1e45, 1e90, 1e135, 1e180]);
   assert.deepEqual(front.axisOf(["adam", "rmsprop"], true, 5).labels, ["adam", "rmsprop"]);
   assert.deepEqual(front.axisOf([0.9, 0.95, 0.99, 0.999], false, 40).labels, ["0.9", "0.95", "0.99", "0.999"]); // unevenly set
   assert.deepEqual(front.axisOf([0, 10], false, 2), { low: -0.5, high: 10.5 });

@@ -1,6 +1,8 @@
 """Any algorithm of Stable-Baselines3 or sb3-contrib as a study takes it: settings, and a factory of trials."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from workbench.algos.rl.sb3.settings import SB3Settings
@@ -62,9 +64,21 @@ class SB3(SB3Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        from workbench.algos.rl.sb3.trial import SB3Trial
+        with self.trying() as try_out:
+            try_out({})  # a study that cannot run is refused at once
 
-        SB3Trial.try_out(self)
+    @contextmanager
+    def trying(self) -> Iterator[Callable[[Config], object]]:
+        """Make environments, and give what makes a configuration's model for them, but for its networks and buffers."""
+        from workbench.algos.rl.episodes import Episodes
+        from workbench.algos.rl.sb3.make import make_environments, make_model
+
+        plain = SB3Settings(**{one.name: getattr(self, one.name) for one in fields(self)})  # which tries nothing itself
+        env = make_environments(plain, Episodes(self.n_envs, 1))
+        try:
+            yield lambda config: make_model(plain.with_config(config), env, 0, _init_setup_model=False)
+        finally:
+            env.close()
 
     def __call__(self, config: Config, seed: int) -> "SB3Trial":
         """Build a trial from its configuration, hyperparameters of the algorithm, and its seed."""

@@ -74,15 +74,6 @@ class SB3Trial:
         )
         self._closed = False
 
-    @classmethod
-    def try_out(cls, settings: SB3Settings) -> None:
-        """Make the model but for its networks and buffers, so that a study that cannot run is refused at once."""
-        env = make_environments(settings, Episodes(settings.n_envs, 1))
-        try:
-            make_model(settings, env, 0, _init_setup_model=False)
-        finally:
-            env.close()
-
     def train_phase(self, progress: Progress) -> Measured:
         """Learn until the phase's budget is spent and `min_games` games have ended in it.
 

@@ -303,7 +303,7 @@ const MOST_DECADES = 9; // that have a mark each: of more only some
 function logTicks(low, high) {
   const ticks = [];
   const factors = high / low < 200 ? [1, 2, 5] : [1];
-  const every = Math.ceil(Math.log10(high / low) / MOST_DECADES);
+  const every = Math.ceil((Math.log10(high) - Math.log10(low)) / MOST_DECADES);
   for (let k = Math.floor(Math.log10(low)); k <= Math.log10(high); k++) {
     if (every < 2 || k % every === 0) ticks.push(...factors.map((factor) => Number((factor * 10 ** k).toPrecision(1))));
   }
