@@ -2,7 +2,9 @@
 
 import json
 import re
+import warnings
 from contextlib import nullcontext
+from html import unescape
 
 import pytest
 
@@ -153,8 +155,14 @@ def test_a_second_objective_that_no_phase_returns_is_told(tmp_path) -> None:
     assert Results.open(tmp_path / "kb.db", "one").front.empty  # not yet
     log.append([ended(1.0, 0, 0, 0, 1.0, loss=2.0)])
     log.close()
-    with pytest.warns(UserWarning, match="no phase has returned the metric 'flops', but loss: no front"):
-        assert Results.open(tmp_path / "kb.db", "one").front.empty
+    results, said = Results.open(tmp_path / "kb.db", "one"), "no phase has returned the metric 'flops', only loss"
+    with warnings.catch_warnings():  # one row tells it, and no warning from inside beside it
+        warnings.simplefilter("error")
+        assert re.search(rf"front +{said}\n", str(results))
+        assert said in unescape(results.write_report(tmp_path / "r.html").read_text())
+    with pytest.warns(UserWarning, match=f"^study 'one' has no front: {said}$") as told:
+        assert results.front.empty
+    assert [warning.filename for warning in told] == [__file__]
 
 
 def test_the_front_is_of_both_aims(tmp_path) -> None:
