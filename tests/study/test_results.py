@@ -103,6 +103,23 @@ def test_the_configuration_to_take_is_not_that_of_the_luckiest_phase(tmp_path) -
     assert list(warm_start(SPACE, db, "one", "led", best=2).first) == configs[1:]  # by scores alone
 
 
+def test_where_no_weights_are_handed_on_the_schedule_is_of_the_configuration_to_take(tmp_path) -> None:
+    """The first trial is stopped after a better phase than any other's; in a population it would be the best."""
+    events = EVENTS[:2]
+    for trial, scores in enumerate([(9.0,), (1.0, 2.0), (3.0, 1.0)]):
+        events += [runs(0.0, trial, {"lr": 1e-3 * (1 + trial), "gamma": 0.9})]
+        for phase, score in enumerate(scores):
+            events += [begun(phase, trial, phase), ended(phase + 1.0, trial, phase, 0, score, "c")]
+        events += [judged(2.0, trial, len(scores) - 1, "stop", "finished" if trial else "stopped")]
+    write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    results = Results.open(tmp_path / "kb.db", "one")
+    assert results.best["trial"] == 1
+    assert results.best_schedule()["trial"].tolist() == [1, 1]
+    written = json.loads(results.write_schedule(tmp_path / "s.json").read_text())
+    assert [row["config"] for row in written["phases"]] == [results.best_config] * 2
+    assert results.best_schedule(0)["score"].tolist() == [9.0]
+
+
 def test_a_trial_that_a_person_lets_run_on_wins_by_its_score_alone(tmp_path) -> None:
     db, spec = tmp_path / "kb.db", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec
     events, configs = EVENTS[:2], [{"lr": lr, "gamma": 0.9} for lr in (1e-5, 1e-4)]

@@ -195,7 +195,8 @@ class Results:
         Parameters
         ----------
         trial : int, optional
-            Whose weights; by default those of the member whose latest score is the best.
+            Whose weights; by default, where weights were handed on, those of the member whose latest score is the
+            best, and where none were those of the configuration to take, see `best`.
 
         Returns
         -------
@@ -212,7 +213,9 @@ class Results:
         from workbench.analysis import best_trial, schedule_of
 
         f, known = self.frames, self.lineage
-        chosen = best_trial(self.schedules, f.aim.mode) if trial is None else trial
+        chosen = trial
+        if trial is None:
+            chosen = best_trial(self.schedules, f.aim.mode) if self.has_lineage else self.best.get("trial")
         if chosen is None:
             raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
         if chosen not in set(known["trial"]):
