@@ -209,16 +209,9 @@ def test_a_searcher_that_gives_no_configuration_or_fails_is_told_so(within, sear
     refused(FullRuns(within(searcher), 3, 1), events, said)
 
 
-def test_a_searcher_may_have_nothing_more_to_give_but_not_nothing_at_all() -> None:
+def test_a_searcher_may_have_nothing_more_to_give() -> None:
     scheduler = FullRuns(Own(lambda trial: {"x": trial} if trial < 2 else None), 5, 1)
     assert simulate(scheduler, RandomTimes(), VirtualCluster(2)).trials == 2
-
-    class Empty(Own):
-        def __len__(self) -> int:
-            return 0
-
-    with pytest.raises(InvalidInput, match=r"^Empty has no configuration, for its length is 0: "):
-        FullRuns(Empty(lambda trial: None), 5, 1)
 
 
 def test_what_the_workbench_itself_refuses_in_a_searcher_keeps_its_words() -> None:
