@@ -45,7 +45,6 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "cluster/tasks.py": "cluster/test_dask.py",
     "core/domains.py": "core/test_space.py",
     "core/imports.py": "study/test_own.py",
-    "core/places.py": "paper/test_catalogue.py",
     "core/protocols.py": "algos/search/test_contract.py",
     "core/registry.py": "core/test_describe.py",
     "core/resume.py": "core/test_record.py",

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support import RandomTimes
+from workbench import FullRuns, InformedSearcher, Space, Uniform
 from workbench.core.answers import answered, asked
 from workbench.core.drive import replay
-from workbench.core.errors import SchedulerError
+from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
 from workbench.simulation import simulate
@@ -175,3 +176,45 @@ def test_what_a_scheduler_counts_in_numpy_and_tuples_of_a_configuration_are_as_t
     read = [replace(event, data=json.loads(json.dumps(event.data))) for event in events]
     assert [run.data["config"]["net"] for run in events if "config" in run.data] == [[64, 32]] * 2
     assert len(replay(Counting(), read)) == 2
+
+
+class Own:
+    """A searcher of one's own, whose suggestions and observations are given."""
+
+    def __init__(self, suggest, observe=lambda report: None) -> None:
+        self.suggest, self.observe = suggest, observe
+
+
+@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
+@pytest.mark.parametrize(
+    ("searcher", "said"),
+    [
+        (
+            Own(lambda trial: None),
+            r"suggest\(0\) of Own gave None: return a configuration, such as {'lr': 0\.1}, and None",
+        ),
+        (Own(lambda trial: 0.5), r"suggest\(0\) of Own gave 0\.5: return a configuration"),
+        (Own(lambda trial: [{"x": 1}, "a"][trial]), r"suggest\(1\) of Own gave 'a': return a configuration"),
+        (Own(lambda trial: {}["x"]), r"suggest\(0\) of Own raised KeyError: 'x' \(test_answers\.py:\d+ in <lambda>\)$"),
+        (
+            Own(lambda trial: {"x": 1}, lambda report: {}["score"]),
+            r"observe\(\) of Own raised KeyError: 'score' \(test_answers\.py:\d+ in <lambda>\)$",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "within", [lambda one: one, lambda one: InformedSearcher(one, [{"x": 0}])], ids=["", "informed"]
+)
+def test_a_searcher_that_gives_no_configuration_or_fails_is_told_so(within, searcher, said, events) -> None:
+    refused(FullRuns(within(searcher), 3, 1), events, said)
+
+
+def test_a_searcher_may_have_nothing_more_to_give() -> None:
+    scheduler = FullRuns(Own(lambda trial: {"x": trial} if trial < 2 else None), 5, 1)
+    assert simulate(scheduler, RandomTimes(), VirtualCluster(2)).trials == 2
+
+
+def test_what_the_workbench_itself_refuses_in_a_searcher_keeps_its_words() -> None:
+    space = Space({"x": Uniform(0, 1)}, constraint=lambda config: False)
+    with pytest.raises(InvalidInput, match=r"^the constraint held for none"):
+        FullRuns(Own(lambda trial: space.sample(np.random.default_rng(0))), 3, 1).ask()

@@ -134,7 +134,7 @@ def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
     assert results.claims[["candidate", "claimed"]].to_numpy().tolist() == [[0, 2], [3, 6]]
     told = results.confirmed[["candidate", "claimed", "confirmed", "confirmed_on"]]
     assert told.to_numpy().tolist() == [[3, 6, 4, 1], [0, 2, 8, 1]]
-    assert results.best_schedule()["trial"].tolist() == [0, 0]
+    assert results.best_schedule()["trial"].tolist() == [3, 3]  # the first seed of the best confirmed
     asked = [(one.trial, one.data) for one in requests_to_confirm(study, top=1, seeds=3)]
     assert asked == [(0, {"confirms": True, "phases": 2})] * 2
 

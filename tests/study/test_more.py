@@ -212,7 +212,7 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
     scheduler, _, raised = taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, resumed])
     assert (scheduler.n_trials, raised) == (6, None)  # the log has raised it
     clone = runs(9.0, 4, {}, by="person")
-    with pytest.raises(StudyError, match="has clones under the numbers from 4 on"):
+    with pytest.raises(StudyError, match="has clones or fresh seeds under the numbers from 4 on"):
         taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, clone])
     from workbench import SuccessiveHalving, TopK
 

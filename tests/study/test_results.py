@@ -2,7 +2,9 @@
 
 import json
 import re
+import warnings
 from contextlib import nullcontext
+from html import unescape
 
 import pytest
 
@@ -101,6 +103,23 @@ def test_the_configuration_to_take_is_not_that_of_the_luckiest_phase(tmp_path) -
     assert list(warm_start(SPACE, db, "one", "led", best=2).first) == configs[1:]  # by scores alone
 
 
+def test_where_no_weights_are_handed_on_the_schedule_is_of_the_configuration_to_take(tmp_path) -> None:
+    """The first trial is stopped after a better phase than any other's; in a population it would be the best."""
+    events = EVENTS[:2]
+    for trial, scores in enumerate([(9.0,), (1.0, 2.0), (3.0, 1.0)]):
+        events += [runs(0.0, trial, {"lr": 1e-3 * (1 + trial), "gamma": 0.9})]
+        for phase, score in enumerate(scores):
+            events += [begun(phase, trial, phase), ended(phase + 1.0, trial, phase, 0, score, "c")]
+        events += [judged(2.0, trial, len(scores) - 1, "stop", "finished" if trial else "stopped")]
+    write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    results = Results.open(tmp_path / "kb.db", "one")
+    assert results.best["trial"] == 1
+    assert results.best_schedule()["trial"].tolist() == [1, 1]
+    written = json.loads(results.write_schedule(tmp_path / "s.json").read_text())
+    assert [row["config"] for row in written["phases"]] == [results.best_config] * 2
+    assert results.best_schedule(0)["score"].tolist() == [9.0]
+
+
 def test_a_trial_that_a_person_lets_run_on_wins_by_its_score_alone(tmp_path) -> None:
     db, spec = tmp_path / "kb.db", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec
     events, configs = EVENTS[:2], [{"lr": lr, "gamma": 0.9} for lr in (1e-5, 1e-4)]
@@ -153,8 +172,14 @@ def test_a_second_objective_that_no_phase_returns_is_told(tmp_path) -> None:
     assert Results.open(tmp_path / "kb.db", "one").front.empty  # not yet
     log.append([ended(1.0, 0, 0, 0, 1.0, loss=2.0)])
     log.close()
-    with pytest.warns(UserWarning, match="no phase has returned the metric 'flops', but loss: no front"):
-        assert Results.open(tmp_path / "kb.db", "one").front.empty
+    results, said = Results.open(tmp_path / "kb.db", "one"), "no phase has returned the metric 'flops', only loss"
+    with warnings.catch_warnings():  # one row tells it, and no warning from inside beside it
+        warnings.simplefilter("error")
+        assert re.search(rf"front +{said}\n", str(results))
+        assert said in unescape(results.write_report(tmp_path / "r.html").read_text())
+    with pytest.warns(UserWarning, match=f"^study 'one' has no front: {said}$") as told:
+        assert results.front.empty
+    assert [warning.filename for warning in told] == [__file__]
 
 
 def test_the_front_is_of_both_aims(tmp_path) -> None:

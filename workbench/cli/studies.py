@@ -46,7 +46,7 @@ def _add_looking(commands: Any) -> None:
         "schedule", help="write the schedule of hyperparameters that a study's best weights were trained with"
     )
     add_study(schedule)
-    schedule.add_argument("--trial", type=int, metavar="N", help="whose weights, instead of the best member's")
+    schedule.add_argument("--trial", type=int, metavar="N", help="whose weights, instead of the best")
     schedule.add_argument("--out", metavar="FILE", help="a JSON file to write, for a trainable of kind replay")
     schedule.set_defaults(command=_schedule)
 

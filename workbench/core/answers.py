@@ -1,14 +1,15 @@
-"""What a scheduler has, asks for and answers: it may be anybody's, and is told in one line what is wrong with it."""
+"""What schedulers and searchers ask for and answer: they may be anybody's, and are told in one line what is wrong."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from workbench.core.domains import scalar
-from workbench.core.errors import InvalidInput, SchedulerError
-from workbench.core.failures import short
+from workbench.core.errors import InvalidInput, SchedulerError, WorkbenchError
+from workbench.core.failures import place_of, short
 from workbench.core.ledger import TrialState
-from workbench.core.protocols import Decision, Report, Run, Scheduler, Verdict
+from workbench.core.measured import one_line
+from workbench.core.protocols import Config, Decision, Report, Run, Scheduler, Searcher, Verdict
 
 _TABLES = (dict, Mapping)  # asking for a dict first is three times as fast, which virtual time notices
 _NUMBERS = ("trial", "parent", "phase", "slot", "candidate")
@@ -25,6 +26,51 @@ def check_scheduler(given: object) -> None:
             f"{type(given).__name__} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, "
             "expected_phases, ask() and tell(report)"
         )
+
+
+def suggested(searcher: Searcher, number: int) -> Config | None:
+    """Take a searcher's configuration of this number, counted from 0; ``None`` where none is left.
+
+    Raises
+    ------
+    SchedulerError
+        It gave what is no configuration, or none at all; or the user's own code in it failed.
+    """
+    what = f"suggest({number}) of {type(searcher).__name__}"
+    try:
+        given: Any = searcher.suggest(number)
+    except Exception as err:
+        _tell_of_own(what, err)
+        raise
+    if isinstance(given, _TABLES):
+        config: Config = given
+        return config
+    if given is None and number:
+        return None
+    raise SchedulerError(  # of None at once, too: nothing would run, where a function has forgotten its return
+        f"{what} gave {short(given)}: return a configuration, such as {{'lr': 0.1}}, and None only once none is left"
+    )
+
+
+def observed(searcher: Searcher, report: Report) -> None:
+    """Let a searcher hear of a report.
+
+    Raises
+    ------
+    SchedulerError
+        The user's own code in it failed.
+    """
+    try:
+        searcher.observe(report)
+    except Exception as err:
+        _tell_of_own(f"observe() of {type(searcher).__name__}", err)
+        raise
+
+
+def _tell_of_own(what: str, err: Exception) -> None:
+    """Say in one line what the user's own code has raised, and where; a fault of any other code keeps its traceback."""
+    if not isinstance(err, WorkbenchError) and (place := place_of(err)):
+        raise SchedulerError(f"{what} raised {one_line(err)} ({place})") from err
 
 
 def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None], due: Callable[[int], int]) -> Run | None:

@@ -8,6 +8,8 @@ from typing import Any
 from workbench.core.checks import POSITIVE
 from workbench.core.errors import InvalidInput
 
+_EXAMPLE = "write for example Budget(frames=100_000), in a study file {frames = 100_000}"
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -35,7 +37,7 @@ class Budget:
         if len(given) != 1 or not all(map(POSITIVE.fits, given.values())):
             raise InvalidInput(
                 "a phase budget is one positive number of episodes, frames, updates or seconds, "
-                f"got {given or 'none'}: write for example Budget(frames=100_000)"
+                f"got {given or 'none'}: {_EXAMPLE}"
             )
 
     @property
@@ -56,10 +58,7 @@ class Budget:
 def check_budget(phase: object) -> None:
     """Refuse a phase whose length is no `Budget`."""
     if not isinstance(phase, Budget):
-        raise InvalidInput(
-            f"phase is a Budget, got {phase!r}: write for example "
-            "Budget(frames=100_000), in a study file {frames = 100_000}"
-        )
+        raise InvalidInput(f"phase is a Budget, got {phase!r}: {_EXAMPLE}")
 
 
 def updates_of(settings: Any) -> int:
@@ -73,5 +72,8 @@ def updates_of(settings: Any) -> int:
     phase = settings.phase
     if not isinstance(phase, Budget) or phase.unit != "updates":
         kind = type(settings).__name__
-        raise InvalidInput(f"{kind} counts its phases in updates: write Budget(updates=100), got {phase!r}")
+        raise InvalidInput(
+            f"{kind} counts its phases in updates, got {phase!r}: write for example Budget(updates=100), in a study "
+            "file {updates = 100}"
+        )
     return math.ceil(phase.amount)

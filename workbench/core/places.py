@@ -78,7 +78,17 @@ def in_home(place: str) -> str:
 
 
 def db_path(db: str | Path) -> Path:
-    """Give the path of a knowledge base, a ``~`` written out."""
+    """Give the path of a knowledge base, a ``~`` written out.
+
+    Raises
+    ------
+    InvalidInput
+        What is given is no path.
+    """
+    if not isinstance(db, str | os.PathLike):
+        raise InvalidInput(
+            f"a knowledge base is a file, named by its path, got {db!r}: write for example '{DEFAULT_DB}'"
+        )
     return Path(in_home(os.fspath(db)))
 
 

@@ -52,8 +52,8 @@ def take_up(
     if wanted is not None:
         if len(ledger) and max(ledger.trials) >= scheduler.n_trials:
             raise StudyError(
-                f"study {name!r} has clones under the numbers from {scheduler.n_trials} on, where its scheduler's "
-                "further trials would stand: start another study, with warm_start(searcher, db, name)"
+                f"study {name!r} has clones or fresh seeds under the numbers from {scheduler.n_trials} on, where its "
+                "scheduler's further trials would stand: start another study, with warm_start(searcher, db, name)"
             )
         scheduler.grow(wanted)  # type: ignore[attr-defined]
     return scheduler, ledger, wanted

@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from workbench import analysis
+from workbench.study.rows import front_of
 from workbench.viz import figures
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
         ),
     }
     if f.aim.second is not None:
-        drawn["objectives"] = figures.objectives(results.front, f.aim.second, f.aim.second_mode)
+        drawn["objectives"] = figures.objectives(front_of(f), f.aim.second, f.aim.second_mode)
     return drawn | population_of(results)
 
 

@@ -17,8 +17,7 @@ from workbench.core.record import size_of_record
 from workbench.core.showing import four_digits
 from workbench.core.size import Size
 from workbench.knowledge import Frames, KnowledgeBase, Recording
-from workbench.knowledge.frames import PHASES
-from workbench.study.rows import summary_html, summary_rows, summary_text
+from workbench.study.rows import front_of, summary_html, summary_rows, summary_text, why_no_front
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,16 +139,11 @@ class Results:
         StudyError
             The study has no second objective.
         """
-        from workbench.analysis import front
-
-        aim = self.frames.aim
-        if aim.second is None:
+        if self.frames.aim.second is None:
             raise StudyError(f"study {self.name!r} has no second objective: start one with second=, a metric's name")
-        returned = self.frames.phases.columns.difference(PHASES)
-        if self.frames.phases["ended_s"].notna().any() and aim.second not in returned:
-            known = ", ".join(returned) or "none but their score"
-            warnings.warn(f"no phase has returned the metric {aim.second!r}, but {known}: no front", stacklevel=2)
-        return front(self.frames.searched, aim.second, aim.mode, aim.second_mode)
+        if none := why_no_front(self.frames):
+            warnings.warn(f"study {self.name!r} has no front: {none}", stacklevel=2)
+        return front_of(self.frames)
 
     @property
     def judged_by(self) -> str:
@@ -201,7 +195,8 @@ class Results:
         Parameters
         ----------
         trial : int, optional
-            Whose weights; by default those of the member whose latest score is the best.
+            Whose weights; by default, where weights were handed on, those of the member whose latest score is the
+            best, and where none were those of the configuration to take, see `best`.
 
         Returns
         -------
@@ -218,7 +213,9 @@ class Results:
         from workbench.analysis import best_trial, schedule_of
 
         f, known = self.frames, self.lineage
-        chosen = best_trial(self.schedules, f.aim.mode) if trial is None else trial
+        chosen = trial
+        if trial is None:
+            chosen = best_trial(self.schedules, f.aim.mode) if self.has_lineage else self.best.get("trial")
         if chosen is None:
             raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
         if chosen not in set(known["trial"]):
@@ -276,7 +273,7 @@ class Results:
         if not (confirmed := self.confirmed).empty:
             tables = {"Claimed and confirmed": confirmed, **tables}
         if f.aim.second is not None:
-            tables["Front"] = self.front.rename(columns={"second": f.aim.second})
+            tables["Front"] = front_of(f).rename(columns={"second": f.aim.second})
         return write_report(
             path,
             f"Study {self.name}",

@@ -5,8 +5,12 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from workbench.core.showing import four_digits, so_many
+from workbench.knowledge import Frames
+from workbench.knowledge.frames import PHASES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from workbench.study.results import Results
 
 _JOINED = {"mean": "mean", "median": "median", "iqm": "middle mean"}
@@ -80,11 +84,27 @@ def _best_rows(results: "Results") -> dict[str, str]:
 def _front_row(results: "Results") -> dict[str, str]:
     if (second := results.frames.aim.second) is None:
         return {}
-    rows = results.front[results.front["on_front"]]
+    rows = (table := front_of(results.frames))[table["on_front"]]
     members = [
         f"trial {row.trial} ({four_digits(row.score)}, {second} {four_digits(row.second)})" for row in rows.itertuples()
     ]
-    return {"front": "; ".join(members) or f"no phase has ended with a metric {second}"}
+    none = why_no_front(results.frames) or f"no phase has ended with a metric {second}"
+    return {"front": "; ".join(members) or none}
+
+
+def front_of(frames: Frames) -> "pd.DataFrame":
+    """Hold the score against the second objective, which there is; see `workbench.analysis.front`."""
+    from workbench.analysis import front
+
+    return front(frames.searched, str(frames.aim.second), frames.aim.mode, frames.aim.second_mode)
+
+
+def why_no_front(frames: Frames) -> str:
+    """Say that no phase has returned the second objective, and what they have; empty if one has, or none has ended."""
+    returned = frames.phases.columns.difference(PHASES)
+    if frames.aim.second in returned or not frames.phases["ended_s"].notna().any():
+        return ""
+    return f"no phase has returned the metric {frames.aim.second!r}, only {', '.join(returned) or 'its score'}"
 
 
 def _failures(results: "Results") -> dict[str, str]:

@@ -76,22 +76,66 @@ class Off(Sampled):
 gymnasium.register("Off-v0", Off)
 
 
+class Parts(Off):
+    """Shows several things at once, of which one is missing, or fails in looking one up."""
+
+    def __init__(self, off):
+        super().__init__(off)
+        place = spaces.Box(-1, 1, (2,), np.float32)
+        several = {"tuple": spaces.Tuple((place, place)), "number": spaces.Discrete(3)}
+        self.observation_space = several.get(off, spaces.Dict(place=place, speed=place))
+
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        wrong = {"key": {"place": np.zeros(2, np.float32)}, "tuple": (np.zeros(2, np.float32),), "number": 7}
+        return wrong.get(self.off, obs), info
+
+    def step(self, action):
+        return {}["of its own"]
+
+
+gymnasium.register("Parts-v0", Parts)
+gymnasium.register("Unchecked-v0", Parts, disable_env_checker=True)
+
+
+def player_of(system, name, settings):
+    """Give a system that plays the environment, and a configuration of it."""
+    if system == "ga3c":
+        return GA3C(name, phase=Budget(frames=16), **settings), {}
+    pytest.importorskip("stable_baselines3")
+    from workbench import SB3
+
+    return SB3("PPO", name, phase=Budget(frames=16), **settings), {"n_steps": 16, "batch_size": 16}
+
+
 @pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
 @pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "rewards", "own"])
 @pytest.mark.parametrize("system", ["ga3c", "sb3"])
 def test_what_an_environment_gives_amiss_is_said_with_what_it_is_to_give(system, off) -> None:
-    phase, settings = Budget(frames=16), {"env_kwargs": {"off": off}}
-    if system == "ga3c":
-        factory, config = GA3C("Off-v0", phase=phase, **settings), {}
-    else:
-        pytest.importorskip("stable_baselines3")
-        from workbench import SB3
-
-        factory, config = SB3("PPO", "Off-v0", phase=phase, **settings), {"n_steps": 16, "batch_size": 16}
+    factory, config = player_of(system, "Off-v0", {"env_kwargs": {"off": off}})
     says = (
         "^of its own$" if off == "own" else r"^what Off-v0 gives cannot be taken \(.+\): reset\(\) gives \(obs, info\)"
     )
     with pytest.raises(ValueError, match=says), contextlib.closing(factory(config, 0)) as trial:
+        trial.train_phase(lambda metrics: None)
+
+
+@pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
+@pytest.mark.parametrize(("system", "off"), [("ga3c", "key"), ("ga3c", "tuple"), ("ga3c", "number"), ("sb3", "key")])
+@pytest.mark.parametrize("name", ["Parts-v0", "Unchecked-v0"])
+def test_an_observation_that_lacks_a_part_is_said_with_what_it_is_to_be(system, name, off) -> None:
+    factory, config = player_of(system, name, {"env_kwargs": {"off": off}})
+    says = (
+        rf"^what {name} gives cannot be taken \((Key|Index|Assertion|Value)Error: .+\): reset\(\) gives \(obs, info\)"
+    )
+    with pytest.raises(InvalidInput, match=says), contextlib.closing(factory(config, 0)) as trial:
+        trial.train_phase(lambda metrics: None)
+
+
+@pytest.mark.parametrize("system", ["ga3c", "sb3"])
+def test_a_key_that_the_environment_s_own_code_looks_up_in_vain_is_its_own_error(system) -> None:
+    factory, config = player_of(system, "Parts-v0", {"env_kwargs": {"off": "own"}})
+    with pytest.raises(KeyError, match="of its own"), contextlib.closing(factory(config, 0)) as trial:
         trial.train_phase(lambda metrics: None)
 
 

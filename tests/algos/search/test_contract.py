@@ -463,6 +463,19 @@ def test_a_searcher_that_runs_out_before_its_time_ends_the_study(name, slots) ->
     assert len({run.config["lr"] for run in world.runs}) == 5
 
 
+class Empty(RandomSearcher):
+    """Says beforehand that it has nothing to give."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("scheduler", [FullRuns, HyperTrick, ASHA])
+def test_a_searcher_of_length_0_is_refused_as_a_scheduler_is_made(scheduler) -> None:
+    with pytest.raises(InvalidInput, match=r"^Empty has no configuration, for its length is 0: "):
+        scheduler(Empty(SPACE), 9, 3)
+
+
 def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) -> None:
     """Words begin with a short name; DCM and WSM are HyperTrick's alone."""
     world = play(scheduler, N_SLOTS, seed=1, fail=0.1)

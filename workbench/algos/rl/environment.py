@@ -19,6 +19,7 @@ from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, T
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.failures import place_of, short
 from workbench.core.imports import AT_HAND, imported, imported_module
+from workbench.core.measured import one_line
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 """A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
@@ -139,12 +140,13 @@ def by_the_interface(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (TypeError, ValueError) as err:
+    except (TypeError, ValueError, LookupError, AssertionError) as err:
         if isinstance(err, WorkbenchError) or place_of(err):
             raise
         raise InvalidInput(
-            f"what {name} gives cannot be taken ({err}): reset() gives (obs, info), step() (obs, reward, terminated, "
-            "truncated, info), obs as its observation_space says; gymnasium.utils.env_checker.check_env tells more"
+            f"what {name} gives cannot be taken ({one_line(err)}): reset() gives (obs, info), step() (obs, reward, "
+            "terminated, truncated, info), obs as its observation_space says; gymnasium.utils.env_checker.check_env "
+            "tells more"
         ) from None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.algos.search.searchers import Searched, searcher_of
+from workbench.core.answers import observed, suggested
 from workbench.core.checks import TABLE, Rule, check_each, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report
@@ -91,8 +92,7 @@ class InformedSearcher:
         """Give what is to be tried first, and then ask the searcher."""
         number = trial - len(self.first)
         if number >= 0:
-            config: Config | None = self._inner.suggest(number)
-            return config
+            return suggested(self._inner, number)
         if self._learns:
             self._inner.adopt(number, self.first[trial])
         return dict(self.first[trial])
@@ -101,4 +101,4 @@ class InformedSearcher:
         """Hand on what the searcher can place."""
         number = report.trial - len(self.first)
         if number >= 0 or self._learns:
-            self._inner.observe(replace(report, trial=number))
+            observed(self._inner, replace(report, trial=number))

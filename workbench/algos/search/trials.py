@@ -4,7 +4,8 @@ import math
 from collections.abc import Sized
 from dataclasses import replace
 
-from workbench.core.errors import SchedulerError
+from workbench.core.answers import observed, suggested
+from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Report, Run, Searcher
 
 
@@ -26,7 +27,11 @@ class Trials:
     def __init__(self, searcher: Searcher, limit: int) -> None:
         self._searcher = searcher
         self._limit = 0
-        self.grow(limit)
+        if not self.grow(limit):
+            raise InvalidInput(
+                f"{type(searcher).__name__} has no configuration, for its length is 0: len() is how many it can give, "
+                "leave it out where there is no end"
+            )
         self._due: dict[int, int] = {}  # trial that runs → phase it reports next
         self._resting: dict[int, int] = {}  # trial that waits, held or paused → the same
         self._suggested: dict[int, int] = {}  # trial → number of the suggestion it runs
@@ -69,7 +74,7 @@ class Trials:
             return self.drawn[-1]
         if self.n_left <= 0:
             return None
-        config = self._searcher.suggest(len(self.drawn))
+        config = suggested(self._searcher, len(self.drawn))
         if config is None:
             self._limit = len(self.drawn)
             return None
@@ -122,7 +127,7 @@ class Trials:
             self.end(report.trial)
         suggestion = self._suggested.get(report.trial)
         if suggestion is not None:
-            self._searcher.observe(report if suggestion == report.trial else replace(report, trial=suggestion))
+            observed(self._searcher, report if suggestion == report.trial else replace(report, trial=suggestion))
 
     def end(self, trial: int) -> None:
         """Note that a trial was stopped: it reports no more."""

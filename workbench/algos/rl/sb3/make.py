@@ -17,6 +17,7 @@ from workbench.algos.rl.environment import by_the_interface, check_finite
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.failures import short
 from workbench.core.showing import so_many
 
 _DIVIDE_BY_DEVIATION = ("A2C", "MaskablePPO", "RecurrentPPO")  # also one alone; SB3's PPO does not, TRPO refuses it
@@ -53,6 +54,8 @@ class Counted(gymnasium.Wrapper):
         space = self.observation_space
         if isinstance(space, gymnasium.spaces.Box) and np.shape(obs) != space.shape:
             raise ValueError(f"an observation of shape {np.shape(obs)}, of {space}")
+        if isinstance(space, gymnasium.spaces.Dict) and not (isinstance(obs, Mapping) and space.keys() <= obs.keys()):
+            raise ValueError(f"an observation {short(obs)}, of {space}")
         for part in obs.values() if isinstance(obs, Mapping) else (obs,):
             if isinstance(part, np.ndarray):
                 check_finite(self._name, "an observation", part)
