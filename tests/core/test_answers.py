@@ -34,6 +34,17 @@ class Two:
         return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
 
 
+class Answering(Two):
+    """Gives one answer to every report."""
+
+    def __init__(self, answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def tell(self, report):
+        return self.answer
+
+
 def refused(scheduler, events, said) -> None:
     with pytest.raises(SchedulerError, match=said):
         simulate(scheduler, RandomTimes(), VirtualCluster(2), events=events)
@@ -82,29 +93,25 @@ def test_a_paused_trial_is_asked_for_with_the_phase_that_it_goes_on_with(events)
 
 
 def test_a_failed_trial_needs_no_decision() -> None:
-    assert answered({}, Two(), Report(0, 0, math.nan, failed=True), {}.get) == {}
+    assert answered(Answering({}), Report(0, 0, math.nan, failed=True), {}.get) == {}
 
 
 @pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (None, r"tell\(\) of Mistaken gave None: give {trial: Decision"),
-        (Decision(Verdict.STOP), r"tell\(\) of Mistaken gave Decision.*: give {trial: Decision"),
-        ({0: Verdict.STOP}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
-        ({0: Decision("stop")}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
+        (None, r"tell\(\) of Answering gave None: give {trial: Decision"),
+        (Decision(Verdict.STOP), r"tell\(\) of Answering gave Decision.*: give {trial: Decision"),
+        ({0: Verdict.STOP}, r"tell\(\) of Answering gave {0: .*: give {trial: Decision"),
+        ({0: Decision("stop")}, r"tell\(\) of Answering gave {0: .*: give {trial: Decision"),
         ({9: Decision(Verdict.STOP)}, "answers for trial 9, which it has not asked for"),
         ({0: Decision(Verdict.STOP), 1: Decision(Verdict.STOP)}, r"answers for trial \d, which is in a phase"),
-        ({0: Decision(Verdict.STOP, "finished")}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
+        ({0: Decision(Verdict.STOP, "finished")}, r"tell\(\) of Answering gave {0: .*: give {trial: Decision"),
         ({}, r"gave no decision for trial \d, whose report it was"),
     ],
 )
 def test_a_scheduler_whose_answer_is_no_decision_is_told_so(wrong, said, events) -> None:
-    class Mistaken(Two):
-        def tell(self, report):
-            return wrong
-
-    refused(Mistaken(), events, said)
+    refused(Answering(wrong), events, said)
 
 
 IN_A_PHASE, ON_NO_SLOT = "which is in a phase", "which is on no slot: ask for it instead"
@@ -128,10 +135,10 @@ def test_who_waits_or_is_over_may_be_answered_for_and_nobody_else(stands, verdic
     for verdict in verdicts:
         given = {0: Decision(Verdict.PAUSE), 1: Decision(verdict)}
         if said is None:
-            assert answered(given, Two(), report, states.get) == given
+            assert answered(Answering(given), report, states.get) == given
         else:
-            with pytest.raises(SchedulerError, match=rf"tell\(\) of Two answers for trial 1, {said}"):
-                answered(given, Two(), report, states.get)
+            with pytest.raises(SchedulerError, match=rf"tell\(\) of Answering answers for trial 1, {said}"):
+                answered(Answering(given), report, states.get)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +146,27 @@ def test_who_waits_or_is_over_may_be_answered_for_and_nobody_else(stands, verdic
     [
         (
             {"mode": "x", "scores": np.ones(2)},
-            r"Two decides on trial 0 with scores = array\(\[1\., 1\.\]\): a log holds",
+            r"Answering decides on trial 0 with scores = array\(\[1\., 1\.\]\): a log holds",
         ),
-        ({(0, 1): 1}, r"Two decides on trial 0 with a reason called \(0, 1\): a log holds"),
+        ({(0, 1): 1}, r"Answering decides on trial 0 with a reason called \(0, 1\): a log holds"),
     ],
 )
 def test_a_reason_that_a_log_cannot_hold_is_refused_by_its_name(reason, said) -> None:
     with pytest.raises(SchedulerError, match=said):
-        answered({0: Decision(Verdict.STOP, reason)}, Two(), Report(0, 0, 1.0), {}.get)
+        answered(Answering({0: Decision(Verdict.STOP, reason)}), Report(0, 0, 1.0), {}.get)
+
+
+@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
+@pytest.mark.parametrize("method", ["ask", "tell"])
+def test_what_a_scheduler_of_ones_own_raises_is_told_with_its_line(method, events) -> None:
+    class Failing(Two):
+        def tell(self, report):
+            return {}[report.trial]
+
+    scheduler = Failing()
+    if method == "ask":
+        scheduler.ask = lambda: {}[0]
+    refused(scheduler, events, rf"^{method}\(\) of Failing raised KeyError: \d \(test_answers\.py:\d+ in \S+\)$")
 
 
 def test_nothing_of_a_decision_that_is_refused_is_in_the_log() -> None:

@@ -84,10 +84,14 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None], due: 
     due : callable
         Trial → the phase that it is to end next; it is asked about paused ones alone.
     """
-    given: Any = scheduler.ask()
+    name = type(scheduler).__name__
+    try:
+        given: Any = scheduler.ask()
+    except Exception as err:
+        _tell_of_own(f"ask() of {name}", err)
+        raise
     if given is None:
         return None
-    name = type(scheduler).__name__
     if not isinstance(given, Run) or not isinstance(given.config, _TABLES):
         raise SchedulerError(
             f"ask() of {name} gave {short(given)}: give Run(trial, config), config being a dict, or None to start "
@@ -113,22 +117,23 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None], due: 
     return run
 
 
-def answered(
-    decisions: Any, scheduler: Scheduler, report: Report, state: Callable[[int], TrialState | None]
-) -> Mapping[int, Decision]:
-    """Refuse what is no answer to a report, one that leaves the reporter waiting, and one for whom it may not be.
+def answered(scheduler: Scheduler, report: Report, state: Callable[[int], TrialState | None]) -> Mapping[int, Decision]:
+    """Tell of a report; refuse what is no answer, one that leaves the reporter waiting, and one for whom it may not be.
 
     Reasons are given as the log gives them back, as `asked` gives configurations.
 
     Parameters
     ----------
-    decisions : object
-        What the scheduler has answered.
     scheduler : Scheduler
     report : Report
     state : callable
         As of `asked`; it is asked about others than the reporter alone.
     """
+    try:
+        decisions: Any = scheduler.tell(report)
+    except Exception as err:
+        _tell_of_own(f"tell() of {type(scheduler).__name__}", err)
+        raise
     if not isinstance(decisions, _TABLES):
         raise _no_decisions(decisions, scheduler)
     plain, reporter = True, report.trial

@@ -310,7 +310,7 @@ def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, 
     left = ledger.own_phases(report.trial)
     if left is None:
         scores = getattr(scheduler, "scores_in_reasons", ())
-        decisions = answered(scheduler.tell(ledger.aim.inward(report)), scheduler, report, partial(_state_in, ledger))
+        decisions = answered(scheduler, ledger.aim.inward(report), partial(_state_in, ledger))
         return (
             {trial: ledger.aim.outward(decision, scores) for trial, decision in decisions.items()}
             if scores

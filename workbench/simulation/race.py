@@ -109,7 +109,7 @@ class Race:
             self._leave(trial)
             trial.over = True
             report = Report(number, trial.phase, math.nan, failed=True)
-        decisions = answered(self.scheduler.tell(report), self.scheduler, report, self._state)
+        decisions = answered(self.scheduler, report, self._state)
         tally.events += 1 + len(decisions)
         return decisions
 
