@@ -143,6 +143,7 @@ def test_of_two_that_begin_processes_without_the_script_the_first_to_end_takes_n
         return {"name": name, "init_main_from_path": "script.py"}
 
     monkeypatch.setattr("workbench.core.pool._prepare", prepare)
+    monkeypatch.setattr("workbench.core.pool._BY_THEMSELVES", [])  # a cluster may be up here for other tests
     monkeypatch.setattr(spawn, "get_preparation_data", prepare)
 
     def told(name: str) -> bool:
