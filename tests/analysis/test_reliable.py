@@ -6,7 +6,6 @@ import pytest
 
 from workbench.analysis.reliable import (
     interquartile_mean,
-    optimality_gap,
     performance_profile,
     performance_profiles,
     probability_of_improvement,
@@ -20,7 +19,6 @@ def test_statistics_by_hand() -> None:
     scores = [[0.0, 2.0], [1.0, 3.0], [5.0, 9.0], [2.0, 1.0]]  # in order 0 1 1 2 | 2 3 5 9
     assert interquartile_mean(scores) == (1 + 2 + 2 + 3) / 4
     assert interquartile_mean([1.0, 2.0, 6.0]) == 3.0
-    assert optimality_gap(scores, 2.0) == pytest.approx((2 + 1 + 1) / 8)
     assert performance_profile(scores, [0, 1, 9]).tolist() == [7 / 8, 5 / 8, 0.0]
     assert probability_of_improvement([1.0, 3.0], [2.0, 1.0]) == (0 + 0.5 + 1 + 1) / 4
 
@@ -51,7 +49,6 @@ def test_profiles_of_two_by_hand() -> None:
 def test_runs_without_a_score_are_refused_for_they_would_count_as_the_best(scores, got) -> None:
     for statistic in (
         interquartile_mean,
-        optimality_gap,
         lambda given: performance_profile(given, [0.0]),
         lambda given: performance_profiles({"a": given}),
         lambda given: probability_of_improvement([1.0], given),
@@ -94,7 +91,6 @@ def test_statistics_equal_rliable_s(seed, monkeypatch) -> None:
     rng = np.random.default_rng(seed)
     scores, others = rng.normal(size=(int(rng.integers(3, 20)), 4)), np.round(rng.normal(size=(7, 4)), 1)
     assert interquartile_mean(scores) == pytest.approx(metrics.aggregate_iqm(scores))
-    assert optimality_gap(scores) == pytest.approx(metrics.aggregate_optimality_gap(scores))
     rounded = np.round(scores, 1)
     assert probability_of_improvement(rounded, others) == pytest.approx(
         metrics.probability_of_improvement(rounded, others)

@@ -25,11 +25,6 @@ def interquartile_mean(scores: npt.ArrayLike) -> float:
     return seeds.interquartile_mean(_known(scores))
 
 
-def optimality_gap(scores: npt.ArrayLike, target: float = 1.0) -> float:
-    """Give by how much runs fall short of `target` on average; beyond it nothing is gained (Sec. 4.3)."""
-    return float(target - np.minimum(_known(scores), target).mean())
-
-
 def probability_of_improvement(scores: npt.ArrayLike, others: npt.ArrayLike) -> float:
     """Give how likely a run beats another's on a task drawn at random, ties counting half (Sec. 4.3).
 
