@@ -191,8 +191,8 @@ def test_a_full_disk_holds_the_study_up_and_loses_nothing(study_of, tmp_path, st
         with (disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
             while True:
                 filler.write(bytes(512))
+        (tmp_path / "go").touch()
         while "waiting for disk space to write the log" not in str(run.progress):
-            (tmp_path / "go").touch()
             assert not run.wait(0.05)
         if stopped:
             run.stop()
