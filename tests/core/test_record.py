@@ -404,7 +404,7 @@ def small(preset: str) -> dict:
     trainable = table["trainable"]
     unit = "frames" if trainable["kind"] == "ga3c" else "updates"
     trainable["phase"] = {unit: 40 if unit == "frames" else 1}
-    if trainable["kind"] in ("ga3c", "ba3c"):
+    if trainable["kind"] in ("ga3c", "ba3c", "hts"):
         trainable |= {"min_games": 1, "max_episode_frames": 40, "noop_max": 0}
     for name in ("start_from", "evaluate_every", "evaluate_games"):
         trainable.pop(name, None)
