@@ -24,19 +24,36 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
     return CheckpointStore(in_home(elsewhere) if elsewhere else str(own))
 
 
-def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
+def _anothers_place(place: str, name: str, cure: str = "") -> StudyError:
     """Say that another study's checkpoints go to a place."""
     cure = cure or f"give study {name!r} a place of its own, or remove that file if the other study is gone"
     return StudyError(f"{place} is another study's place of checkpoints, as {place}/.study says: {cure}")
 
 
-def refuse_beside(place: str, db: str | Path, name: str, cure: str = "") -> None:
-    """Refuse the place beside a knowledge base, which has no mark, of the study that is called as its folder is.
+def refuse_anothers(place: str, db: str | Path, name: str, identity: str = "", cure: str = "") -> None:
+    """Refuse a place that was named for a study's checkpoints if it is another's, by its mark or by where it is.
+
+    Parameters
+    ----------
+    place, db, name : str
+    identity : str
+        The study's, if it has one yet.
+    cure : str
+        What to do instead of giving the study a place of its own.
 
     Raises
     ------
     StudyError
     """
+    from workbench.cluster.place import Place
+
+    _refuse_beside(place, db, name, cure)
+    if Place(place).owner() not in ("", identity):
+        raise _anothers_place(place, name, cure)
+
+
+def _refuse_beside(place: str, db: str | Path, name: str, cure: str) -> None:
+    """Refuse the place beside a knowledge base, which has no mark, of the study that is called as its folder is."""
     at = Path(os.path.realpath(place))
     if "://" in place or at == Path(checkpoint_store(db, name).root) or at.parent.suffix != ".checkpoints":
         return
@@ -49,18 +66,8 @@ def refuse_beside(place: str, db: str | Path, name: str, cure: str = "") -> None
 
 
 def check_whose(place: str, db: str | Path, study: "RecordedStudy") -> None:
-    """Refuse a place that was named for a study's checkpoints if it is another's.
-
-    Raises
-    ------
-    StudyError
-    """
-    from workbench.cluster.place import Place
-
-    cure = f"name that of study {study.name!r}"
-    refuse_beside(place, db, study.name, cure)
-    if Place(place).owner() not in ("", study.identity):
-        raise anothers_place(place, study.name, cure)
+    """Refuse a place of checkpoints to read or remove if it is another's; raises as `refuse_anothers`."""
+    refuse_anothers(place, db, study.name, study.identity, f"name that of study {study.name!r}")
 
 
 def refuse_used_place(study: "Study") -> None:
@@ -74,9 +81,7 @@ def refuse_used_place(study: "Study") -> None:
             "give it a place of its own, or remove them"
         )
     if study.checkpoints is not None:
-        refuse_beside(place, study.db, study.name)
-        if Place(place).owner():
-            raise anothers_place(place, study.name)
+        refuse_anothers(place, study.db, study.name)
     _make_place(study)
 
 
@@ -130,10 +135,10 @@ def claim_place(study: "Study", identity: str) -> None:
     from workbench.cluster.place import Place
 
     if study.checkpoints is not None:
-        refuse_beside(study.checkpoints, study.db, study.name)
+        refuse_anothers(study.checkpoints, study.db, study.name, identity)
     _make_place(study)
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
-        raise anothers_place(study.checkpoints, study.name)
+        raise _anothers_place(study.checkpoints, study.name)  # it has just begun there
 
 
 def refuse_to_leave(db: str | Path, name: str, events: Sequence[Event], named: str | None) -> None:

@@ -25,7 +25,7 @@ from workbench.core.places import (
 )
 from workbench.core.protocols import BEGUN
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, unmendable
-from workbench.study.saved import anothers_place, checkpoint_store, refuse_beside
+from workbench.study.saved import checkpoint_store, refuse_anothers
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore
@@ -97,9 +97,7 @@ def _take_in(
             if store.disk_use():
                 raise StudyError(f"there are checkpoints in {store.root} already: remove them, or choose name=…")
             if elsewhere is not None:
-                refuse_beside(elsewhere, db, called)
-                if Place(elsewhere).owner():
-                    raise anothers_place(elsewhere, called)
+                refuse_anothers(elsewhere, db, called)
             try:
                 for checkpoint in pack.checkpoints:
                     prefix, folder = f"{CHECKPOINTS}/{checkpoint}/", scratch / "checkpoint"
