@@ -1,14 +1,19 @@
-"""Where a knowledge base is."""
+"""Where a knowledge base is, and files that are written whole or not at all."""
 
+import errno
+import os
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 
+from tests.events import begun, ended, runs, write_log
 from tests.support import SPACE, Deterministic
-from workbench import AttachedStudy, FullRuns, KnowledgeBase, RandomSearcher, Study
+from workbench import AttachedStudy, Explorer, FullRuns, KnowledgeBase, RandomSearcher, Study
 from workbench.core.errors import InvalidInput
-from workbench.core.places import db_path
+from workbench.core.places import db_path, whole_file
 from workbench.study.results import Results
+from workbench.viz.figures import write_figure
 
 TAKES_DB = {
     "path": db_path,
@@ -29,3 +34,49 @@ def test_a_knowledge_base_that_is_no_path_is_refused_in_one_line(name, bad) -> N
 def test_a_knowledge_base_is_named_by_a_word_or_a_path_and_may_begin_at_home(monkeypatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere")
     assert db_path("~/kb.db") == db_path(Path("~/kb.db")) == Path("/somewhere/kb.db")
+
+
+def test_a_whole_file_takes_the_place_of_another_with_its_rights(tmp_path) -> None:
+    target = tmp_path / "new" / "one.csv"
+    with whole_file(target) as part:
+        part.write_text("one")
+    target.chmod(0o600)
+    with whole_file(target) as part:
+        part.write_text("two")
+    assert (target.read_text(), target.stat().st_mode & 0o777) == ("two", 0o600)
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_of_a_file_that_fails_nothing_stays_and_what_was_there_does(tmp_path) -> None:
+    target = tmp_path / "one.csv"
+    target.write_text("one")
+
+    def half() -> None:
+        with whole_file(target) as part:
+            part.write_text("tw")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(part))
+
+    with pytest.raises(InvalidInput, match=r"one\.csv cannot be written: No space left on device: make space$"):
+        half()
+    assert target.read_text() == "one"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+WRITERS = {
+    "figure": lambda db, place: write_figure(go.Figure(), place / "one.html"),
+    "frames": lambda db, place: Results.open(db, "one").frames.export(place),
+    "schedule": lambda db, place: Results.open(db, "one").write_schedule(place / "one.json"),
+    "report": lambda db, place: Results.open(db, "one").write_report(place / "one.html"),
+    "explorer": lambda db, place: Explorer(db).write(place),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_place_that_takes_no_file_is_told_in_one_line(tmp_path, name) -> None:
+    db, place = tmp_path / "kb.db", tmp_path / "a file"
+    place.write_text("here")
+    spec = {"scheduler": {"kind": "full", "n_trials": 1, "n_phases": 1}, "seed": 0, "trainable": {"kind": "own"}}
+    write_log(db, "one", [runs(0.0, 0, {"lr": 0.1}), begun(0.0, 0, 0), ended(4.0, 0, 0, 0, 1.0)], spec)
+    with pytest.raises(InvalidInput, match=r"^[^\n]*a file/[^\n]* cannot be written: [^\n]*$"):
+        WRITERS[name](db, place)
+    assert place.read_text() == "here"

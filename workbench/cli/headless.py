@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import time
@@ -19,7 +18,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from workbench.core.errors import InvalidInput, WorkbenchError
-from workbench.core.places import DEFAULT_DB, NOTEBOOKS
+from workbench.core.places import DEFAULT_DB, NOTEBOOKS, whole_file
 
 _EVERY_S = 10.0  # between two lines of a progress bar
 _FIGURE = "application/vnd.plotly.v1+json"
@@ -90,7 +89,7 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
             add_pictures(notebook)
         except InvalidInput as err:
             print(f"its figures have no pictures beside them: {err}", file=sys.stderr)
-        nbformat.write(notebook, target)
+        replace_notebook(target, notebook)
     return target
 
 
@@ -112,14 +111,8 @@ def default_place(source: Path) -> Path:
 
 def replace_notebook(path: Path, notebook: Any) -> None:
     """Write a notebook over what is there, whole or not at all."""
-    path = path.resolve()
-    part = path.with_name(f".{path.name}.part")
-    try:
+    with whole_file(path.resolve()) as part:
         nbformat.write(notebook, part)
-        shutil.copymode(path, part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read_notebook(path: str | Path) -> Any:

@@ -4,7 +4,6 @@ Everything heavy is imported only by the command that needs it.
 """
 
 import argparse
-import errno
 import os
 import select
 import sys
@@ -15,7 +14,6 @@ from typing import Any
 from workbench.cli import evaluate, lab, notebook, paper, run, simulate, studies
 from workbench.cli.words import told
 
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # told of no file where it is the writing that fails
 _FAMILIES = (run, studies, lab, evaluate, notebook, paper, simulate)
 
 
@@ -34,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     arguments.argv = [*argv]
     _print_any_letter()
-    from workbench.core.errors import WorkbenchError
+    from workbench.core.errors import NO_SPACE, WorkbenchError
 
     try:
         code = int(arguments.command(arguments))
@@ -54,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except OSError as err:
         where = err.filename2 or err.filename  # of two, where something was to be put
-        if where is None and err.errno not in _DISK:
+        if where is None and err.errno not in NO_SPACE:
             raise
         said = f"{where}: {err.strerror}" if where else f"{os.strerror(err.errno or 0)}: make space"
         print(f"workbench: {said}", file=sys.stderr)

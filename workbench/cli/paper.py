@@ -36,13 +36,13 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _scoreboard(arguments: argparse.Namespace) -> int:
+    from workbench.core.places import whole_file
     from workbench.paper.learned import page_of_what_was_learned
     from workbench.paper.scoreboard import ABOUT, page, recordings, scoreboard
 
-    if arguments.write:
-        Path(arguments.write).parent.mkdir(parents=True, exist_ok=True)
     text = "\n".join([ABOUT, page_of_what_was_learned(), page(scoreboard()), recordings()])
     if arguments.write:
-        Path(arguments.write).write_text(text, encoding="utf-8")
+        with whole_file(Path(arguments.write)) as part:
+            part.write_text(text, encoding="utf-8")
     print(arguments.write or text)
     return 0

@@ -139,9 +139,8 @@ def _used(db: Path, name: str, events: "Sequence[Event]") -> str:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from workbench.core.places import beside
+    from workbench.core.places import beside, is_device
     from workbench.study.results import Results
-    from workbench.viz.figures.report import is_device
 
     out = Path(arguments.out) if arguments.out else beside(arguments.db, f"{arguments.name}.html")
     written = Results.open(arguments.db, arguments.name).write_report(out, whole=arguments.whole)

@@ -1,8 +1,12 @@
 """Errors a user can meet. Each is one readable line: what was asked, what came, what is allowed, what to do."""
 
 import difflib
+import errno
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What the system says of a disk, a quota or a file that is full, of which it names no file if the writing fails."""
 
 
 def plain(text: str) -> str:
@@ -84,7 +88,8 @@ def file_errors(what: str) -> Iterator[None]:
         yield
     except OSError as err:
         where = f" at {err.filename}" if err.filename and not str(err.filename).endswith(".part") else ""
-        raise InvalidInput(f"{what}: {err.strerror or err}{where}") from None
+        do = ": make space" if err.errno in NO_SPACE else ""
+        raise InvalidInput(f"{what}: {err.strerror or err}{where}{do}") from None
 
 
 def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str], most: int = 8) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,6 +127,39 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def whole_file(file: Path) -> Iterator[Path]:
+    """Give a hidden path to write a file to: at the end it takes the file's place; of what fails nothing stays.
+
+    What is replaced leaves its rights to it; a device or a pipe is given itself, to be written to. Missing folders
+    are made.
+
+    Raises
+    ------
+    InvalidInput
+        It cannot be written there.
+    """
+    with file_errors(f"{file} cannot be written"):
+        if is_device(file):
+            yield file
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            yield part
+            if file.exists():
+                shutil.copymode(file, part)
+            os.replace(part, file)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def is_device(path: str | Path) -> bool:
+    """Tell what can only be written to, not replaced: devices, pipes, and ``/dev/stdout`` even where it is a file."""
+    target = Path(path).absolute()
+    return target.exists() and (target.is_relative_to("/dev") or not (target.is_file() or target.is_dir()))
 
 
 def located(path: str | Path) -> Path:

@@ -145,7 +145,6 @@ class Frames:
         if format not in ("csv", "parquet"):
             raise unknown("format", str(format), ("csv", "parquet"))
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
         names = [*FRAMES, *_REMARKS]
         written = [target / f"{name}.{format}" for name in names]
         for name, path in zip(names, written, strict=True):

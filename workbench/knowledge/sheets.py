@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from workbench.core.places import whole_file
+
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
     """Write a frame in the format that its file's name ends in, csv or parquet."""
-    if path.suffix == ".csv":
-        for_a_sheet(frame).to_csv(path, index=False)
-    else:
-        _of_one_type(frame).to_parquet(path, index=False)
+    with whole_file(path) as part:
+        if path.suffix == ".csv":
+            for_a_sheet(frame).to_csv(part, index=False)
+        else:
+            _of_one_type(frame).to_parquet(part, index=False)
 
 
 def with_json(frame: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.core.showing import titled
 from workbench.knowledge import KnowledgeBase
-from workbench.knowledge.sheets import for_a_sheet
+from workbench.knowledge.sheets import write_frame
 from workbench.study.results import Results
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ class Explorer:
         for kind in kinds:
             check_kind(kind)  # before anything is written
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        for_a_sheet(self._shown).to_csv(target / "studies.csv", index=False)
+        write_frame(self._shown, target / "studies.csv")
         files = [target / "studies.csv"]
         figures = self.figures()
         for stem, fig in zip(_file_names(figures), figures.values(), strict=True):

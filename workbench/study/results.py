@@ -12,6 +12,7 @@ from workbench.core import record
 from workbench.core.describe import explain_of, why
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.ledger import Ledger
+from workbench.core.places import whole_file
 from workbench.core.protocols import Event
 from workbench.core.record import size_of_record
 from workbench.core.showing import four_digits
@@ -251,8 +252,8 @@ class Results:
             "trainable": self.spec["trainable"],
             "phases": phases,
         }
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(json.dumps(schedule, indent=1) + "\n")
+        with whole_file(Path(path)) as part:
+            part.write_text(json.dumps(schedule, indent=1) + "\n")
         return Path(path)
 
     def write_report(self, path: str | Path, *, whole: bool = False) -> Path:

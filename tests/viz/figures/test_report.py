@@ -15,6 +15,7 @@ from tests.browser.standing import events_of
 from workbench.analysis import importance
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput
+from workbench.core.places import is_device
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.knowledge import Controls, StudyLog
@@ -206,12 +207,12 @@ def test_a_pipe_and_what_stdout_is_are_written_to(tmp_path):
     with kept.open("w") as file, os.fdopen(ends[0]) as out, os.fdopen(ends[1], "w") as into:
         for opened in (file, into):
             place = f"/dev/fd/{opened.fileno()}"
-            assert report.is_device(place)
+            assert is_device(place)
             write_report(place, "one", {}, {})
         into.close()
         assert "<h1>one</h1>" in kept.read_text() == out.read()
     assert list(tmp_path.iterdir()) == [kept]
-    assert not report.is_device(kept)
+    assert not is_device(kept)
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
@@ -234,7 +235,7 @@ def test_a_folder_or_a_pdf_is_no_place_for_a_page(tmp_path):
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_place_that_takes_no_report_is_told_by_its_own_name(whole):
-    with pytest.raises(InvalidInput, match=r"^the report cannot be written to /proc/page\.html: [A-Z][a-z ]+$"):
+    with pytest.raises(InvalidInput, match=r"^/proc/page\.html cannot be written: [A-Z][a-z ]+$"):
         write_report("/proc/page.html", "one", {}, {"": go.Figure()}, whole=whole)
 
 
@@ -244,7 +245,7 @@ def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(report.os, "replace", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(InvalidInput, match="disk full"):
         write_report(target, "new", {}, {"": go.Figure()})
     assert "<h1>old</h1>" in target.read_text(encoding="utf-8")

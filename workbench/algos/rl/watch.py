@@ -25,6 +25,7 @@ from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.checks import POSITIVE, plain_seed, whole
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.places import whole_file
 from workbench.core.seeds import derived
 from workbench.core.showing import so_many
 
@@ -142,8 +143,8 @@ def watch(
     for thought in play(model, env, seed, greedy, max_steps, rules):
         history = [*history[1 - HISTORY :], thought]
         frames.append(draw(env, history, names))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, frames, fps)
+    with whole_file(path) as part:
+        _write(part, path.suffix.removeprefix("."), frames, fps)
     return Recording(path, history[-1].score, len(frames) - 1)
 
 
@@ -268,13 +269,14 @@ def _palette() -> list[int]:
     return greys + [level for colour in COLOURS.values() for level in colour]
 
 
-def _write(path: Path, frames: list[Image.Image], fps: float) -> None:
-    if path.suffix != ".mp4":
-        frames[0].save(path, save_all=True, append_images=frames[1:], duration=round(1000 / fps), loop=0)
+def _write(path: Path, kind: str, frames: list[Image.Image], fps: float) -> None:
+    if kind != "mp4":
+        frames[0].save(path, kind, save_all=True, append_images=frames[1:], duration=round(1000 / fps), loop=0)
         return
     import imageio_ffmpeg
 
-    writer = imageio_ffmpeg.write_frames(str(path), frames[0].size, fps=fps, macro_block_size=4)
+    size, as_mp4 = frames[0].size, ["-f", "mp4"]  # which the path does not say
+    writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=4, output_params=as_mp4)
     writer.send(None)
     for frame in frames:
         writer.send(np.asarray(frame.convert("RGB")).tobytes())

@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.places import whole_file
 
 FORMATS = ("html", "png", "svg")
 
@@ -54,20 +55,20 @@ def write_figure(fig: go.Figure, path: str | Path, *, width: int = 900, height: 
     Raises
     ------
     InvalidInput
-        Another ending, or a picture where neither kaleido nor a browser is at hand.
+        Another ending, a picture where neither kaleido nor a browser is at hand, or a place that takes no file.
     """
     target = Path(path)
     kind = target.suffix.removeprefix(".").lower()
     check_kind(kind)
     size = {"width": width, "height": height or fig.layout.height or 400}
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "html":
-        fig.write_html(target, include_plotlyjs=True, full_html=True)
-    elif find_spec("kaleido") is not None:
-        fig.write_image(target, format=kind, scale=2, **size)
-    else:
-        [picture] = _drawn([(fig.to_json() or "{}", {"format": kind, "scale": 2 if kind == "png" else 1, **size})])
-        target.write_bytes(picture)
+    with whole_file(target) as part:
+        if kind == "html":
+            fig.write_html(part, include_plotlyjs=True, full_html=True)
+        elif find_spec("kaleido") is not None:
+            fig.write_image(part, format=kind, scale=2, **size)
+        else:
+            [picture] = _drawn([(fig.to_json() or "{}", {"format": kind, "scale": 2 if kind == "png" else 1, **size})])
+            part.write_bytes(picture)
     return target
 
 

@@ -1,8 +1,6 @@
 """One HTML page a study: figures, tables, settings, to be read without a network."""
 
 import json
-import os
-import uuid
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -12,7 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
-from workbench.core.errors import InvalidInput, file_errors
+from workbench.core.errors import InvalidInput
+from workbench.core.places import is_device, whole_file
 from workbench.core.toml import toml_lines
 from workbench.viz.figures import theme
 
@@ -192,32 +191,12 @@ def write_report(
         raise InvalidInput(f"a report is a page of HTML, got {target.name}: end its name in .html")
     whole = whole or is_device(target)
     page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole)
-    if is_device(target):
-        target.write_text(page, encoding="utf-8")
-        return target
     library = target.with_name(LIBRARY)
-    with file_errors(f"the report cannot be written to {target}"):
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(target) as part:
+        part.write_text(page, encoding="utf-8")
         if figures and not whole and not library.is_file():
-            _write_whole(library, get_plotlyjs())
-        return _write_whole(target, page)
-
-
-def is_device(path: str | Path) -> bool:
-    """Tell what can only be written to, not replaced: devices, pipes, and ``/dev/stdout`` even where it is a file."""
-    target = Path(path).absolute()
-    return target.exists() and (target.is_relative_to("/dev") or not (target.is_file() or target.is_dir()))
-
-
-def _write_whole(target: Path, page: str) -> Path:
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
-    try:
-        with part.open("x", encoding="utf-8") as file:  # with the rights that the umask leaves
-            file.write(page)
-        os.replace(part, target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+            with whole_file(library) as beside:
+                beside.write_text(get_plotlyjs(), encoding="utf-8")
     return target
 
 
