@@ -4,6 +4,7 @@ Everything heavy is imported only by the command that needs it.
 """
 
 import argparse
+import errno
 import os
 import select
 import sys
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     arguments.argv = [*argv]
     _print_any_letter()
-    from workbench.core.errors import NO_SPACE, WorkbenchError
+    from workbench.core.errors import DISK_FULL, WorkbenchError
 
     try:
         code = int(arguments.command(arguments))
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except OSError as err:
         where = err.filename2 or err.filename  # of two, where something was to be put
-        if where is None and err.errno not in NO_SPACE:
+        if where is None and err.errno not in {*DISK_FULL, errno.EFBIG}:  # of which no file is named
             raise
         said = f"{where}: {err.strerror}" if where else f"{os.strerror(err.errno or 0)}: make space"
         print(f"workbench: {said}", file=sys.stderr)

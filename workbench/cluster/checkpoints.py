@@ -20,8 +20,6 @@ from workbench.core.errors import CheckpointError
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
 
-DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-
 _NAME = re.compile(r"trial-(\d+)/phase-(\d+)(?:\.part)?")
 
 
@@ -59,7 +57,7 @@ class CheckpointStore:
         Raises
         ------
         OSError
-            With a number out of `DISK_FULL` when there is no space left, whatever the trainable made of it.
+            With a number out of `core.errors.DISK_FULL` when there is no space left, whatever the trainable made of it.
         """
         return self.send(self.set_down(trainable, trial, phase, score))
 

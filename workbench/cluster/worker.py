@@ -11,13 +11,12 @@ from distributed import Worker, get_worker
 from distributed.comm import get_address_host
 from distributed.utils import sync
 
-from workbench.cluster.checkpoints import DISK_FULL
 from workbench.cluster.leaving import Leaving
 from workbench.cluster.memory import keep_freed_memory
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask, attempt_name
 from workbench.cluster.uploads import Uploads
-from workbench.core.errors import InvalidInput, PeerLost, WorkbenchError
+from workbench.core.errors import DISK_FULL, InvalidInput, PeerLost, WorkbenchError
 from workbench.core.failures import place_of
 from workbench.core.measured import MOST_ERROR, carried, numbers, one_line, parted, traceback_now
 from workbench.core.protocols import RETURNS, GangTrainable, Metrics, Trainable

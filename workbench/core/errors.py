@@ -5,8 +5,8 @@ import errno
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What the system says of a disk, a quota or a file that is full, of which it names no file if the writing fails."""
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Numbers of the errors of a disk, or of a share of it, that is full."""
 
 
 def plain(text: str) -> str:
@@ -88,7 +88,7 @@ def file_errors(what: str) -> Iterator[None]:
         yield
     except OSError as err:
         where = f" at {err.filename}" if err.filename and not str(err.filename).endswith(".part") else ""
-        do = ": make space" if err.errno in NO_SPACE else ""
+        do = ": make space" if err.errno in DISK_FULL else ""
         raise InvalidInput(f"{what}: {err.strerror or err}{where}{do}") from None
 
 
