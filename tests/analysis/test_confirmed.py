@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbench.analysis import claims, confirmed, leader_of
+from workbench.analysis import claims, confirmed, leader_of, up_to
 from workbench.analysis.reliable import interquartile_mean
 
 
@@ -12,6 +12,21 @@ def trials_of(*rows: tuple[int, bool, int, float]) -> pd.DataFrame:
     """Make a table of (candidate, confirms, phases, last score)."""
     table = pd.DataFrame(rows, columns=["candidate", "confirms", "phases", "last_score"])
     return table.assign(trial=range(len(table)), state="stopped", mode="finished")
+
+
+def phases_of(trials: pd.DataFrame, earlier: float = 0.0) -> pd.DataFrame:
+    """Make their phases: the last with the last score, those before with another."""
+    rows = [
+        (trial, phase, last if phase == n - 1 else earlier)
+        for trial, n, last in trials[["trial", "phases", "last_score"]].itertuples(index=False)
+        for phase in range(n)
+    ]
+    return pd.DataFrame(rows, columns=["trial", "phase", "score"])
+
+
+def confirmed_of(*rows: tuple[int, bool, int, float], mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:
+    trials = trials_of(*rows)
+    return confirmed(trials, phases_of(trials), mode, judged_by)
 
 
 CHOSEN = [(0, False, 3, 10.0), (1, False, 3, 30.0), (1, False, 3, 50.0), (2, False, 1, 99.0), (3, False, 0, np.nan)]
@@ -42,7 +57,7 @@ def test_claims_are_joined_as_the_study_judged_them() -> None:
     assert found["mean"]["claimed"].tolist() == [24.0, 4.75]
     assert found["median"]["claimed"].tolist() == [4.5, 2.5]
     assert found["iqm"]["claimed"].tolist() == [4.5, 2.5]
-    assert confirmed(trials_of(*wild, *steady, (1, True, 3, 5.0)), judged_by="median")["claimed"].tolist() == [4.5]
+    assert confirmed_of(*wild, *steady, (1, True, 3, 5.0), judged_by="median")["claimed"].tolist() == [4.5]
 
 
 def test_the_configuration_that_the_scheduler_would_take_stands_first() -> None:
@@ -56,11 +71,20 @@ def test_the_configuration_that_the_scheduler_would_take_stands_first() -> None:
 
 
 def test_phases_that_a_person_added_do_not_put_a_configuration_first() -> None:
-    rows = [(0, False, 3, 10.0), (1, False, 4, 2.0), (2, False, 3, 30.0), (3, False, 2, 99.0)]
-    told = claims(trials_of(*rows), n_phases=3)
-    assert told["candidate"].tolist() == [2, 0, 1, 3]
-    assert told["phases"].tolist() == [3, 3, 4, 2]  # what is confirmed runs as far
-    assert claims(trials_of(*rows))["candidate"].tolist() == [1, 2, 0, 3]  # of a study of no known size
+    rows = [(0, False, 3, 10.0), (1, False, 4, 2.0), (2, False, 3, 30.0), (3, False, 2, 99.0), (1, True, 3, 20.0)]
+    trials = trials_of(*rows)
+    phases = phases_of(trials, earlier=20.5)
+    told = up_to(trials, phases, 3)
+    assert claims(told)[["candidate", "phases", "claimed"]].to_numpy().tolist() == [
+        [2, 3, 30.0],
+        [1, 3, 20.5],
+        [0, 3, 10.0],
+        [3, 2, 99.0],
+    ]
+    (row,) = confirmed(told, phases).to_dict("records")  # what was confirmed before it was extended stays so
+    assert (row["candidate"], row["claimed"], row["confirmed"]) == (1, 20.5, 20.0)
+    assert up_to(trials, phases, None) is trials  # of a study of no known size
+    assert claims(trials)["candidate"].tolist() == [1, 2, 0, 3]
 
 
 @pytest.mark.parametrize("fell", [{"state": "failed", "mode": "failed"}, {"mode": "person"}])
@@ -94,7 +118,7 @@ def test_one_lucky_seed_stands_after_means_of_as_many_phases() -> None:
 def test_fresh_seeds_reverse_what_luck_had_chosen() -> None:
     lucky = [(1, True, 3, score) for score in (1.0, 2.0, 3.0, 4.0, 100.0)]
     steady = [(0, True, 3, score) for score in (8.0, 9.0, 10.0, 11.0)]
-    table = confirmed(trials_of(*CHOSEN, *lucky, *steady, (0, True, 2, -50.0)))
+    table = confirmed_of(*CHOSEN, *lucky, *steady, (0, True, 2, -50.0))
     assert table["candidate"].tolist() == [0, 1]
     assert table["confirmed"].tolist() == [9.5, 3.0]
     assert table["confirmed_on"].tolist() == [4, 5]  # the one that has not run as far is left out
@@ -104,19 +128,25 @@ def test_fresh_seeds_reverse_what_luck_had_chosen() -> None:
     assert (table["confirmed"] <= table["high"]).all()
 
 
+def test_fresh_seeds_that_ran_further_count_by_what_they_had_after_as_many_phases() -> None:
+    trials = trials_of((0, False, 1, 1.0), (0, True, 3, 3.0), (0, True, 1, 2.0))
+    (row,) = confirmed(trials, phases_of(trials, earlier=1.0)).to_dict("records")
+    assert (row["phases"], row["confirmed"], row["confirmed_on"]) == (1, 1.5, 2)
+
+
 def test_lower_is_better_where_the_study_minimises() -> None:
-    table = confirmed(trials_of(*CHOSEN, (0, True, 3, 5.0), (1, True, 3, 4.0)), "min")
+    table = confirmed_of(*CHOSEN, (0, True, 3, 5.0), (1, True, 3, 4.0), mode="min")
     assert table["candidate"].tolist() == [1, 0]
     assert table["beaten_by_first"].iloc[1] == 1.0
 
 
 @pytest.mark.parametrize("rows", [(), CHOSEN])
 def test_nothing_confirmed_is_an_empty_table(rows) -> None:
-    assert len(confirmed(trials_of(*rows))) == 0
+    assert len(confirmed_of(*rows)) == 0
     assert interquartile_mean([1.0, 2.0]) == 1.5
 
 
 def test_one_fresh_seed_has_no_interval() -> None:
-    (row,) = confirmed(trials_of(*CHOSEN, (1, True, 3, 4.0))).to_dict("records")
+    (row,) = confirmed_of(*CHOSEN, (1, True, 3, 4.0)).to_dict("records")
     assert (row["confirmed"], row["confirmed_on"]) == (4.0, 1)
     assert np.isnan([row["low"], row["high"]]).all()

@@ -153,10 +153,12 @@ def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
 
 
 def judged(request: Request) -> list[Event]:
-    """Answered in a study of seed 7 and three phases: trial 1 repeats 0 with another seed, and 2 has failed."""
+    """Answered in a study of seed 7 and three phases: 0 was stopped after one, 1 repeats it, and 2 has failed."""
     run = {"config": {"lr": 0.1}, "parent": None, "seed": 0}
     events = [Event(Kind.RUN, 0.0, trial, 0, data={**run, "candidate": 2 * (trial == 2)}) for trial in range(3)]
-    ledger = Ledger([*events, Event(Kind.TRIAL_FAILED, 1.0, 2, 0, data={"error": "diverged"})])
+    ended = Event(Kind.PHASE_ENDED, 1.0, 0, 0, data={"score": 1.0, "checkpoint": "trial-00000/phase-000"})
+    stopped = Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "stop", "mode": "eviction"})
+    ledger = Ledger([*events, ended, stopped, Event(Kind.TRIAL_FAILED, 1.0, 2, 0, data={"error": "diverged"})])
     return judge(request, ledger, at=2.0, first_clone=5, n_phases=3, study_seed=7, scale=lambda nodes: None)
 
 
@@ -165,6 +167,13 @@ def test_a_confirmation_repeats_its_candidate_with_a_fresh_seed_over_all_phases(
     assert answer.data["accepted"]
     assert (clone.trial, clone.data["seed"], clone.data["own_phases"]) == (5, trial_seed(7, 5), 3)
     assert (clone.data["confirms"], clone.data["candidate"], clone.data["clone_of"]) == (True, 0, 1)
+
+
+def test_a_confirmation_of_a_trial_that_is_over_runs_as_far_as_it_did() -> None:
+    _, clone = judged(Request("r", "clone", 0, {"confirms": True}))
+    _, longer = judged(Request("r", "clone", 0, {"confirms": True, "phases": 2}))
+    _, clone_of = judged(Request("r", "clone", 0))
+    assert [event.data["own_phases"] for event in (clone, longer, clone_of)] == [1, 2, 3]
 
 
 def test_nothing_is_confirmed_of_a_study_that_hands_weights_on() -> None:

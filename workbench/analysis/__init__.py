@@ -5,7 +5,7 @@ Pure functions. Draws nothing, and reads no database.
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.analysis.completion import completion_rate
-from workbench.analysis.confirmed import claims, confirmed, leader_of, searching
+from workbench.analysis.confirmed import claims, confirmed, leader_of, searching, up_to
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
 from workbench.analysis.dependence import partial_dependence
 from workbench.analysis.failures import failure_lines, failures
@@ -52,4 +52,5 @@ __all__ = [
     "thin_curves",
     "time_left",
     "training_began",
+    "up_to",
 ]

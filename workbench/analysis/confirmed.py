@@ -14,6 +14,15 @@ def searching(trials: pd.DataFrame) -> pd.DataFrame:
     return trials[~trials["confirms"].astype(bool)]
 
 
+def up_to(trials: pd.DataFrame, phases: pd.DataFrame, most: int | None) -> pd.DataFrame:
+    """Give the trials with the score that they had after `most` phases, where they ran more; with none all they ran."""
+    if most is None:
+        return trials
+    then = phases.loc[phases["phase"] == most - 1].set_index("trial")["score"]
+    scores = trials["last_score"].mask(trials["phases"] > most, trials["trial"].map(then))
+    return trials.assign(phases=trials["phases"].clip(upper=most), last_score=scores)
+
+
 def leader_of(decisions: pd.DataFrame) -> int | None:
     """Give the trial that the last reason to name a `leader` names: a scheduler's own choice; ``None`` without one."""
     named = (reason.get("leader") for reason in reversed(decisions["reason"].to_list()))
@@ -25,7 +34,6 @@ def claims(
     mode: str = "max",
     judged_by: str = "mean",
     leader: int | None = None,
-    n_phases: int | None = None,
 ) -> pd.DataFrame:
     """Rank the configurations by the scores on which the study chose them: the first is the one to take.
 
@@ -40,8 +48,6 @@ def claims(
         What joined the scores of a configuration's seeds: see `Seeded`.
     leader : int, optional
         A trial of the configuration that the scheduler would take, which knows more than last scores: see `leader_of`.
-    n_phases : int, optional
-        Most phases that the study gives one trial: those of which a person asked for more stand level with them.
 
     Returns
     -------
@@ -51,7 +57,7 @@ def claims(
         Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
         as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
-    rows = ranked(claimed(trials, judged_by), mode, n_phases)
+    rows = ranked(claimed(trials, judged_by), mode)
     led = trials.loc[trials["trial"] == leader, "candidate"]
     return rows.sort_values("candidate", key=lambda numbers: ~numbers.isin(led), kind="stable", ignore_index=True)
 
@@ -73,17 +79,11 @@ def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
     return rows.reset_index()
 
 
-def ranked(rows: pd.DataFrame, mode: str = "max", n_phases: "int | pd.Series | None" = None) -> pd.DataFrame:
-    """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`.
-
-    `n_phases` is as there, or each row's study's.
-    """
-    reached = rows["phases"].clip(upper=n_phases)
-    few = 2 * rows["claimed_on"] < rows.groupby(reached)["claimed_on"].transform("max")
-    by_rank = rows.assign(reached=reached, few=few).sort_values(
-        ["reached", "few", "claimed"], ascending=[False, True, mode == "min"]
-    )
-    return by_rank.drop(columns=["reached", "few"]).reset_index(drop=True)
+def ranked(rows: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+    """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`."""
+    few = 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
+    by_rank = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
+    return by_rank.drop(columns="few").reset_index(drop=True)
 
 
 def each_once(rows: pd.DataFrame, configs: pd.Series) -> pd.DataFrame:
@@ -94,19 +94,23 @@ def each_once(rows: pd.DataFrame, configs: pd.Series) -> pd.DataFrame:
     return rows[~configs.map(lambda config: repr(sorted(config.items()))).duplicated()]
 
 
-def confirmed(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:
+def confirmed(
+    trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", judged_by: str = "mean"
+) -> pd.DataFrame:
     """Put the scores of fresh seeds beside those claimed.
 
     Parameters
     ----------
     trials, mode, judged_by
         As of `claims`.
+    phases : DataFrame
+        Of `Frames`.
 
     Returns
     -------
     DataFrame
         A row a confirmed configuration, the best by its fresh seeds first: the columns of `claims`, then confirmed
-        (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval; NaN of one seed),
+        (interquartile mean of the fresh seeds' scores after as many phases), low, high (its 95 % bootstrap interval; NaN of one seed),
         confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better than one of this
         row's; NaN in the first).
         Fresh seeds that failed or have not run as far as the claim are not counted.
@@ -119,7 +123,8 @@ def confirmed(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") 
     rows: list[dict[str, Any]] = []
     scores: dict[Any, Any] = {}
     for candidate, claim in claims(trials, mode, judged_by).set_index("candidate", drop=False).T.to_dict().items():
-        runs = fresh[(fresh["candidate"] == candidate) & (fresh["phases"] >= claim["phases"])]
+        runs = up_to(fresh[fresh["candidate"] == candidate], phases, claim["phases"])
+        runs = runs[runs["phases"] == claim["phases"]]
         if runs.empty:
             continue
         last = scores[candidate] = runs["last_score"].to_numpy(float)

@@ -70,7 +70,7 @@ def judge(
     first_clone : int
         Number of the first trial that the scheduler will never ask for.
     n_phases : int
-        Phases a clone runs if the request does not say.
+        Phases a clone runs if the request does not say; one that confirms a trial that is over runs no more than it.
     scale : callable
         Asks the cluster for so many workers; raises `InvalidInput` if it cannot be scaled.
     space : Space, optional
@@ -129,18 +129,18 @@ def _checked_remark(request: Request) -> dict[str, Any]:
 def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, space: object) -> dict[str, Any]:
     if request.action in REMARKS:
         return _checked_remark(request)
-    state = ledger.state(trial)
+    state, standing = ledger.state(trial), ledger.trials[trial].standing
     if request.action in ("stop", "pause") and state.over:
-        raise InvalidInput(f"trial {trial} is over ({state}): nothing to {request.action}")
+        raise InvalidInput(f"trial {trial} is over ({standing}): nothing to {request.action}")
     if request.action == "pause" and state is not TrialState.RUNNING:
-        raise InvalidInput(f"trial {trial} is {state}: only a running trial can be paused")
+        raise InvalidInput(f"trial {trial} is {standing}: only a running trial can be paused")
     wished = ledger.trials[trial].pausing  # also of one that the scheduler has paused or holds meanwhile
     if request.action == "resume" and not wished and state not in (TrialState.SET_ASIDE, TrialState.RUNNING):
-        raise InvalidInput(f"trial {trial} is {state}: only a trial that a person has paused can be resumed")
+        raise InvalidInput(f"trial {trial} is {standing}: only a trial that a person has paused can be resumed")
     if request.action == "extend":
         if state is not TrialState.STOPPED:
             raise InvalidInput(
-                f"trial {trial} is {state}: only a trial that was stopped or has finished can be extended"
+                f"trial {trial} is {standing}: only a trial that was stopped or has finished can be extended"
             )
         return {"phases": _count(request, "phases", None)}
     if request.action == "clone":
@@ -151,7 +151,9 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, 
         if confirms and any(known.parent_phase is not None for known in ledger.trials.values()):
             raise InvalidInput(f"the study {HANDED_ON}")
         config = _changed(trial, ledger.job(trial).config, changes, space)
-        return {"config": config, "phases": _count(request, "phases", n_phases), **confirms}
+        known = ledger.trials[trial]
+        as_far = min(max(known.phases, 1), n_phases) if confirms and known.state.over else n_phases
+        return {"config": config, "phases": _count(request, "phases", as_far), **confirms}
     return {}
 
 

@@ -102,7 +102,7 @@ class Results:
         """Which configuration to take: the first row of `confirmed`, else of `claims`; empty before the first score.
 
         That is the best by fresh seeds; without any, the scheduler's leader; where it names none, the best of those
-        that ran the furthest, phases that a person added not counted, by the last scores of all their seeds. The
+        that ran the furthest, phases beyond the study's own not counted, by the last scores of all their seeds. The
         luckiest phase, in `summary`, may be of another.
         """
         rows = self.claims if self.confirmed.empty else self.confirmed
@@ -156,15 +156,21 @@ class Results:
         """The configurations by the scores on which the study chose them; see `workbench.analysis.claims`."""
         from workbench.analysis import claims, leader_of
 
-        f = self.frames
-        return claims(f.trials, f.aim.mode, self.judged_by, leader_of(f.decisions), self.size.n_phases)
+        return claims(self._planned, self.frames.aim.mode, self.judged_by, leader_of(self.frames.decisions))
 
     @property
     def confirmed(self) -> "pd.DataFrame":
         """What fresh seeds say of the best configurations, the best first; see `workbench.analysis.confirmed`."""
         from workbench.analysis import confirmed
 
-        return confirmed(self.frames.trials, self.frames.aim.mode, self.judged_by)
+        return confirmed(self._planned, self.frames.phases, self.frames.aim.mode, self.judged_by)
+
+    @property
+    def _planned(self) -> "pd.DataFrame":
+        """The trials without phases beyond those that the study gives one, which a person added."""
+        from workbench.analysis import up_to
+
+        return up_to(self.frames.trials, self.frames.phases, self.size.n_phases)
 
     @property
     def has_lineage(self) -> bool:

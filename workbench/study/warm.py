@@ -73,8 +73,8 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
 def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Give a study's trials that have scored, and what it claims of its configurations; higher is better in both.
 
-    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claims`, in
-    their order, config, and n_phases, the most that its study gives a trial, NaN if nobody knows.
+    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claims`, in their order,
+    and config.
     """
     events = study.events()
     ledger, scores = Ledger(events), dict[int, dict[int, float]]()
@@ -86,10 +86,8 @@ def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str,
         {"config": configs[number], "scores": list(by_phase.values()), "whole": min(by_phase) == 0}
         for number, by_phase in scores.items()
     ]
-    found = Results(study.name, study.spec, frames_of(events))
-    rows = found.claims
-    n_phases = math.nan if found.size.n_phases is None else found.size.n_phases
-    rows = rows.assign(claimed=sign * rows["claimed"], config=rows["trial"].map(configs), n_phases=n_phases)
+    rows = Results(study.name, study.spec, frames_of(events)).claims
+    rows = rows.assign(claimed=sign * rows["claimed"], config=rows["trial"].map(configs))
     return trials, cast("list[dict[str, Any]]", rows.to_dict("records"))
 
 
@@ -98,7 +96,7 @@ def _ranked(claims: list[dict[str, Any]], several: bool) -> list[dict[str, Any]]
     if not claims:
         return []
     rows = pd.DataFrame(claims)
-    rows = ranked(rows, n_phases=rows["n_phases"]) if several else rows
+    rows = ranked(rows) if several else rows
     configs: list[dict[str, Any]] = each_once(rows, rows["config"])["config"].to_list()
     return configs
 
