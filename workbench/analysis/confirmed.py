@@ -94,9 +94,7 @@ def each_once(rows: pd.DataFrame, configs: pd.Series) -> pd.DataFrame:
     return rows[~configs.map(lambda config: repr(sorted(config.items()))).duplicated()]
 
 
-def confirmed(
-    trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", judged_by: str = "mean"
-) -> pd.DataFrame:
+def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:
     """Put the scores of fresh seeds beside those claimed.
 
     Parameters
@@ -110,9 +108,9 @@ def confirmed(
     -------
     DataFrame
         A row a confirmed configuration, the best by its fresh seeds first: the columns of `claims`, then confirmed
-        (interquartile mean of the fresh seeds' scores after as many phases), low, high (its 95 % bootstrap interval; NaN of one seed),
-        confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better than one of this
-        row's; NaN in the first).
+        (interquartile mean of the fresh seeds' scores after as many phases), low, high (its 95 % bootstrap interval;
+        NaN of one seed), confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better
+        than one of this row's; NaN in the first).
         Fresh seeds that failed or have not run as far as the claim are not counted.
 
     References
