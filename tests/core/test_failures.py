@@ -51,12 +51,21 @@ def test_a_study_whose_first_trials_fail_alike_stops_says_so_and_goes_on_once_co
     assert frames.state == "interrupted"
     failed = int((frames.trials["state"] == "failed").sum())
     assert 3 <= failed < 8
+    assert f"; correct it and resume the study, where the {failed} that failed are not tried again, or " in str(
+        told.value
+    )
     with pytest.raises(StudyError, match=SAID):
         AttachedStudy(tmp_path / "kb.db", "faulty").wait()
     (tmp_path / "corrected").touch()
     again = study_of(max_retries=1).run(resume=True).frames()
     assert again.state == "ended"
     assert again.trials["state"].value_counts().to_dict() == {"finished": 8 - failed, "failed": failed}
+
+
+def test_a_study_without_a_trial_left_is_not_to_be_resumed(study_of) -> None:
+    study = study_of()
+    with pytest.raises(FirstTrialsFailed, match=r"correct it and begin another study, for this one has no trial left$"):
+        replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 3, 2)).run()
 
 
 def test_a_study_that_goes_on_regardless_tells_its_errors_wherever_it_is_looked_at(study_of, tmp_path) -> None:
@@ -218,5 +227,5 @@ def test_the_command_exits_with_1_and_says_why_when_no_trial_has_a_score(
     assert frames.state == ("interrupted" if stops else "ended")
     assert (len(frames.trials) < 12) is stops
     assert CAUSE in out
-    assert ("resume the study, or let it go on with --no-fail-fast" in err) is stops
+    assert ("are not tried again, or let it go on with --no-fail-fast" in err) is stops
     assert ", name='adam' (" in err.splitlines()[-1]

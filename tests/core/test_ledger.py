@@ -92,6 +92,9 @@ def assert_all_agree(log: list[Event]) -> None:
     of = {kind: [e for e in log if e.kind is kind] for kind in Kind}
     assert set(trials.index) == {e.trial for e in of[Kind.RUN]}
     assert progress.trials_started == outcome.trials == len(trials)
+    besides = sum(e.data.get("by") == "person" for e in of[Kind.RUN])
+    assert progress.trials_asked == len(trials) - besides
+    assert (f" started and {besides} besides, " in str(progress)) is bool(besides)
     reports = [(e.at, e.data["score"], e.trial) for e in of[Kind.PHASE_ENDED]]
     assert list(zip(outcome.ended_s, outcome.scores, outcome.reporters, strict=True)) == reports
     assert sorted(phases.loc[phases["ended_s"].notna(), ["ended_s", "score", "trial"]].itertuples(index=False)) == (

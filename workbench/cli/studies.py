@@ -43,7 +43,9 @@ def _add_looking(commands: Any) -> None:
     show.set_defaults(command=_show)
 
     schedule = commands.add_parser(
-        "schedule", help="write the schedule of hyperparameters that a study's best weights were trained with"
+        "schedule",
+        help="write the schedule of hyperparameters of a study's best weights, or of the configuration to take where none "
+        "were handed on",
     )
     add_study(schedule)
     schedule.add_argument("--trial", type=int, metavar="N", help="whose weights, instead of the best")

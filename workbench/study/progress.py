@@ -32,6 +32,8 @@ class Progress:
     size : Size
         How large it is, as far as is known.
     trials_started, trials_ended, phases_ended : int
+    trials_asked : int
+        Of the trials that were started, those that the scheduler asked for; others confirm them, or are clones.
     at : float
         Seconds on the study's clock at the last event, or the last metric.
     why_over : str
@@ -44,6 +46,7 @@ class Progress:
 
     size: Size
     trials_started: int = 0
+    trials_asked: int = 0
     trials_ended: int = 0
     phases_ended: int = 0
     at: float = 0.0
@@ -106,7 +109,8 @@ class Progress:
         ledger = self._ledger
         ledger.see(event)
         self.at, self.state, self.why_over = ledger.at, ledger.standing(driven=True), ledger.why_over
-        self.trials_started, self.trials_ended, self.phases_ended = len(ledger), ledger.n_over, ledger.phases_ended
+        self.trials_started, self.trials_asked, self.trials_ended = len(ledger), ledger.n_asked, ledger.n_over
+        self.phases_ended = ledger.phases_ended
         self.size = ledger.size or self.size
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
@@ -172,7 +176,9 @@ class Progress:
         if self.state == "paused":
             over += " · paused by a person: controls.resume_study(), or the dashboard, lets it go on"
         n_trials = "of unknown number" if self.n_trials is None else self.n_trials
-        trials = f"{n_trials}, {self.trials_started} started, {self.trials_ended} ended"
+        n_besides = self.trials_started - self.trials_asked
+        besides = f" and {n_besides} besides" if n_besides else ""
+        trials = f"{n_trials}, {self.trials_asked} started{besides}, {self.trials_ended} ended"
         of = " of an unknown number" if expected is None else f" of about {expected:.0f}"
         phases = f"{self.phases_ended}{'' if self.state == 'ended' else of}"
         return f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {phases}{fps}{eta}{over}"

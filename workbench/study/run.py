@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed, StudyError
 from workbench.core.failures import Hopeless
-from workbench.core.ledger import Ledger
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.places import absolute_place
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.record import RUN_SETTINGS, provenance
@@ -176,6 +176,7 @@ class StudyRun(AttachedStudy):
         callbacks = Callbacks(study)
         watched = WatchedLog(log, self._progress, self._stopped_within, hopeless, callbacks)
         fail_fast = study.fail_fast and not self._progress.phases_ended
+        said = partial(_said, hopeless, ledger, scheduler.n_trials)
 
         def why_over() -> str | None:
             return None if self._only_confirm else study.aim.why_over(ledger.best and ledger.best[0], executor.now)
@@ -199,13 +200,13 @@ class StudyRun(AttachedStudy):
                 self._inbox.done()
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
             if not ended and fail_fast and hopeless.cause:
-                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}", hopeless.cause)
+                raise FirstTrialsFailed(f"study {self.name!r} stopped: {said()}", hopeless.cause)
             over = Event(
                 Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED, at, data={"why": why} if why else {}
             )
             watched.append([replace(_last_end(past), at=at) if self._only_confirm else over])
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
-            self._end_badly(err, watched, hopeless, past)
+            self._end_badly(err, watched, said, past)
         finally:
             self._leave(log, callbacks)
 
@@ -233,10 +234,12 @@ class StudyRun(AttachedStudy):
             self._stopping.set()
         return requests
 
-    def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless, past: Sequence[Event]) -> None:
+    def _end_badly(
+        self, err: BaseException, watched: WatchedLog, said: Callable[[], str], past: Sequence[Event]
+    ) -> None:
         self.error = err
         self._progress.state = "interrupted"
-        data = {"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)}
+        data = {"error": said() if isinstance(err, FirstTrialsFailed) else repr(err)}
         with suppress(Exception):  # the log itself may be what failed
             at = self._progress.at
             ends = [replace(_last_end(past), at=at)] if self._only_confirm else []
@@ -286,5 +289,9 @@ def _last_end(past: Sequence[Event]) -> Event:
     return Event(Kind.STUDY_INTERRUPTED, 0.0, data={})
 
 
-def _said(hopeless: Hopeless) -> str:
-    return f"{hopeless.cause}; {hopeless.cure} and resume the study, or let it go on with fail_fast=False"
+def _said(hopeless: Hopeless, ledger: Ledger, n_trials: int) -> str:
+    """Tell what the first trials failed of and what to do: none of those that failed is tried again."""
+    if (lost := ledger.n_in(TrialState.FAILED)) >= n_trials:
+        return f"{hopeless.cause}; {hopeless.cure} and begin another study, for this one has no trial left"
+    goes_on = f"resume the study, where the {lost} that failed are not tried again"
+    return f"{hopeless.cause}; {hopeless.cure} and {goes_on}, or let it go on with fail_fast=False"
