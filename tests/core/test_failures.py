@@ -51,9 +51,7 @@ def test_a_study_whose_first_trials_fail_alike_stops_says_so_and_goes_on_once_co
     assert frames.state == "interrupted"
     failed = int((frames.trials["state"] == "failed").sum())
     assert 3 <= failed < 8
-    assert f"; correct it and resume the study, where the {failed} that failed are not tried again, or " in str(
-        told.value
-    )
+    assert f"and resume the study, where the {failed} that failed are not tried again, or let it" in str(told.value)
     with pytest.raises(StudyError, match=SAID):
         AttachedStudy(tmp_path / "kb.db", "faulty").wait()
     (tmp_path / "corrected").touch()

@@ -44,8 +44,8 @@ def _add_looking(commands: Any) -> None:
 
     schedule = commands.add_parser(
         "schedule",
-        help="write the schedule of hyperparameters of a study's best weights, or of the configuration to take where none "
-        "were handed on",
+        help="write what a study's best weights were trained with, phase by phase; or, where none were handed on, "
+        "the configuration to take",
     )
     add_study(schedule)
     schedule.add_argument("--trial", type=int, metavar="N", help="whose weights, instead of the best")
