@@ -12,8 +12,10 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 from distributed import Client, LocalCluster, as_completed
@@ -48,27 +50,25 @@ class NoOp:
         pass
 
 
-def engine(client: Client, n_trials: int) -> tuple[int, float]:
-    """Drive one study to its end; return how many phases ended, and in how many seconds."""
+def engine(client: Client, n_trials: int) -> dict[str, float]:
+    """Drive one study to its end; return its pace and what a phase took of the processor."""
     scheduler = HyperTrick(RandomSearcher(Space({"x": Choice([0, 1])})), n_trials, 4, 0.25)
     with tempfile.TemporaryDirectory() as folder:
         log = StudyLog(Path(folder) / "engine.db", "engine", {})
         executor = DaskExecutor(client, NoOp, CheckpointStore(f"{folder}/checkpoints"))
         executor.open(0.0)
-        began = time.perf_counter()
-        drive(scheduler, executor, log)
-        seconds = time.perf_counter() - began
+        with timed() as spent:
+            drive(scheduler, executor, log)
         phases = sum(e.kind is Kind.PHASE_ENDED for e in log.events())
         executor.close()
         log.close()
-    return phases, seconds
+    return each_of(phases, spent)
 
 
-def bare_dask(client: Client, n_tasks: int) -> tuple[int, float]:
-    """Keep one task in flight a worker until all are done; return how many were, and in how many seconds."""
+def bare_dask(client: Client, n_tasks: int) -> dict[str, float]:
+    """Keep one task in flight a worker until all are done; return the pace and what a task took of the processor."""
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
-    began = time.perf_counter()
-    with client.as_current():
+    with timed() as spent, client.as_current():
         on = {client.submit(float, i, workers=[worker], pure=False): worker for i, worker in enumerate(workers)}
         flying = as_completed(list(on), with_results=True)
         for done, (task, _) in enumerate(flying, start=1):
@@ -77,29 +77,32 @@ def bare_dask(client: Client, n_tasks: int) -> tuple[int, float]:
                 following = client.submit(float, done, workers=[free], pure=False)
                 on[following] = free
                 flying.add(following)
-    return done, time.perf_counter() - began
+    return each_of(done, spent)
 
 
-def processor_s() -> tuple[float, float]:
-    """Processor time so far of this process and of those it has started, user and system."""
+@contextmanager
+def timed() -> Iterator[list[float]]:
+    """Give a list, filled at the end: seconds, and processor seconds of this process and of those it has started."""
     me = psutil.Process()
-    own, *others = [sum(p.cpu_times()[:2]) for p in (me, *me.children(recursive=True))]
-    return own, sum(others)
+    processes = [me, *me.children(recursive=True)]
+    spent: list[float] = []
+
+    def clocks() -> list[float]:
+        own, *others = [sum(process.cpu_times()[:2]) for process in processes]
+        return [time.perf_counter(), own, sum(others)]
+
+    before = clocks()
+    yield spent
+    spent += [after - first for after, first in zip(clocks(), before, strict=True)]
 
 
-def measured(run: Callable[[Client, int], tuple[int, float]], client: Client, n: int) -> dict[str, float]:
-    """Run one of the two; return its pace and what a phase, or task, took of the processor."""
-    own, others = processor_s()
-    passed, seconds = run(client, n)
-    own_after, others_after = processor_s()
-    return {
-        "per_s": passed / seconds,
-        "driver_ms": 1000 * (own_after - own) / passed,
-        "workers_ms": 1000 * (others_after - others) / passed,
-    }
+def each_of(n: int, spent: list[float]) -> dict[str, float]:
+    """Give what `timed` told by phase, or task."""
+    seconds, own, others = spent
+    return {"per_s": n / seconds, "driver_ms": 1000 * own / n, "workers_ms": 1000 * others / n}
 
 
-def cost_of_tls(repeats: int, trials: int) -> dict[str, float]:
+def cost_of_tls(repeats: int, trials: int) -> dict[str, Any]:
     """Drive the same study on two clusters in turns; the ratio is the median of pairs, with its quartiles."""
     with (
         local_client(2) as client,  # its settings hold for the other too
@@ -108,7 +111,7 @@ def cost_of_tls(repeats: int, trials: int) -> dict[str, float]:
     ):
         for warm in (client, open_client):
             engine(warm, 20)
-        pairs = [[measured(engine, one, trials)["per_s"] for one in (client, open_client)] for _ in range(repeats)]
+        pairs = [[engine(one, trials)["per_s"] for one in (client, open_client)] for _ in range(repeats)]
     ratios = sorted(tls / tcp for tls, tcp in pairs)
     return {
         "phases_per_s_over_tls": round(statistics.median(tls for tls, _ in pairs), 1),
@@ -131,8 +134,8 @@ def main() -> None:
     with local_client(2) as client:
         engine(client, 20)  # warms the workers up
         for _ in range(arguments.repeats):
-            ours.append(measured(engine, client, arguments.trials))
-            theirs.append(measured(bare_dask, client, round(2.7 * arguments.trials)))
+            ours.append(engine(client, arguments.trials))
+            theirs.append(bare_dask(client, round(2.7 * arguments.trials)))
     phases, tasks = (
         {key: round(statistics.median(run[key] for run in runs), 2) for key in runs[0]} for runs in (ours, theirs)
     )

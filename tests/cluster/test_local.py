@@ -51,7 +51,7 @@ first, second = local_client(1), local_client(1)
 first.__enter__()
 client = second.__enter__()
 first.__exit__(None, None, None)
-assert dask.config.get("distributed.worker.preload") == ["workbench.cluster.forked"]
+assert dask.config.get("distributed.worker.http.routes") == []
 assert handler.level == logging.ERROR
 client.restart()
 assert seen(client, "__import__('multiprocessing').current_process().daemon") is False
@@ -63,6 +63,16 @@ assert (dask.config.config, handler.level) == (before, level)
 def test_of_two_clusters_that_overlap_the_first_to_end_takes_nothing_from_the_other() -> None:
     """In a process of its own: in this one the tests' shared cluster may hold the settings."""
     subprocess.run([sys.executable, "-c", _OVERLAPPING], check=True)
+
+
+def test_a_cluster_of_somebody_else_s_beside_it_is_left_as_it_is() -> None:
+    with (
+        local_client(1),
+        LocalCluster(1, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL) as plain,
+        Client(plain, set_as_default=False) as client,
+    ):
+        assert seen(client, "'workbench.cluster.forked' in __import__('sys').modules") is False
+        assert seen(client, "'distributed' in __import__('sys').modules") is True
 
 
 def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_its_own(monkeypatch) -> None:

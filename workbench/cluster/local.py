@@ -50,6 +50,7 @@ class ToldNanny(Nanny):  # type: ignore[misc]
         # Workers have no pages: with them each would import bokeh, for half a second and 20 MiB. And they are given the
         # environment as it is now: the process they fork from has that of the first cluster.
         settings |= {"dashboard": False, "env": {**os.environ, **(settings.get("env") or {})}}
+        settings |= {"preload": ["workbench.cluster.forked"]}
         # Processes that begin here are deaf to Ctrl-C from the first: one that comes up could not ignore it yet.
         if threading.current_thread() is not threading.main_thread():
             block_interrupts()
@@ -159,7 +160,6 @@ def _settings() -> dict[str, Any]:
     return {
         "distributed.worker.multiprocessing-method": _method(),
         "distributed.worker.daemon": False,  # trials may start processes of their own
-        "distributed.worker.preload": ["workbench.cluster.forked"],
         "distributed.worker.http.routes": [],  # pages on logs and tasks, for whoever asks
         # Dask would look at every worker's stack a hundred times a second, and keep what it saw for an hour.
         "distributed.worker.profile.enabled": False,
