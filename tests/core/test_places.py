@@ -45,6 +45,11 @@ def test_a_whole_file_takes_the_place_of_another_with_its_rights(tmp_path) -> No
         part.write_text("two")
     assert (target.read_text(), target.stat().st_mode & 0o777) == ("two", 0o600)
     assert list(target.parent.iterdir()) == [target]
+    link = tmp_path / "link.csv"
+    link.symlink_to(target)
+    with whole_file(link) as part:
+        part.write_text("three")
+    assert (target.read_text(), link.is_symlink()) == ("three", True)
 
 
 def test_of_a_file_that_fails_nothing_stays_and_what_was_there_does(tmp_path) -> None:

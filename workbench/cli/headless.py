@@ -111,7 +111,7 @@ def default_place(source: Path) -> Path:
 
 def replace_notebook(path: Path, notebook: Any) -> None:
     """Write a notebook over what is there, whole or not at all."""
-    with whole_file(path.resolve()) as part:
+    with whole_file(path) as part:
         nbformat.write(notebook, part)
 
 

@@ -133,8 +133,8 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 def whole_file(file: Path) -> Iterator[Path]:
     """Give a hidden path to write a file to: at the end it takes the file's place; of what fails nothing stays.
 
-    What is replaced leaves its rights to it; a device or a pipe is given itself, to be written to. Missing folders
-    are made.
+    What is replaced leaves its rights to it, and a link stays one. A device or a pipe is given itself, to be written
+    to. Missing folders are made.
 
     Raises
     ------
@@ -145,13 +145,14 @@ def whole_file(file: Path) -> Iterator[Path]:
         if is_device(file):
             yield file
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}.part")
+        place = Path(os.path.realpath(file))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
         try:
             yield part
-            if file.exists():
-                shutil.copymode(file, part)
-            os.replace(part, file)
+            if place.exists():
+                shutil.copymode(place, part)
+            os.replace(part, place)
         finally:
             part.unlink(missing_ok=True)
 
