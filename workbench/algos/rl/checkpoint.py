@@ -39,7 +39,7 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
                 f"the checkpoint {file} is of Stable-Baselines3: its own trial loads it, trial.load(path), and "
                 "trial.model plays"
             )
-        counters = json.loads(state["counters"])
+        counters = {**json.loads(state["counters"]), **state.get("recipe", {})}  # until 0.2 among the counters
         _check(state, counters)
         return state | {"counters": counters}
     except InvalidInput:
@@ -128,7 +128,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     Raises
     ------
     InvalidInput
-        The game is not known, or the checkpoint's network for it does not have these weights.
+        The game is not known, or was made with what no checkpoint holds; or the checkpoint's network for it does not
+        have these weights.
     """
     state = read_checkpoint(path, device)
     counters = state["counters"]
@@ -152,6 +153,11 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
 def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game:
     """Find the game that a checkpoint says it plays; nothing is imported that a person has not named or imported."""
     name, kwargs, wrappers = counters["game"], counters.get("env_kwargs"), counters.get("wrappers")
+    if lost := counters.get("unrecorded"):
+        raise InvalidInput(
+            f"the agent in {path} was trained on {name} with {lost}, which no checkpoint holds: make the game again, "
+            f"in Python, and pass it, game=find_game({name!r}, env_kwargs=…, wrappers=…)"
+        )
     if named and ":" in name:
         registered(name)
     for module in modules_to_import([wrappers or (), *([] if named else [name])]):

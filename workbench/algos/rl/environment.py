@@ -4,7 +4,6 @@ An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports
 registered in a notebook's cell travels, with its class, wherever a trial that names it does.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -274,11 +273,3 @@ def unpack(settings: object, state: dict[str, Any]) -> None:
         if spec is not None:
             gymnasium.registry[spec.id] = spec  # also over an older one: a cell may have been run again
     settings.__dict__.update(state)
-
-
-def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
-    """Describe in JSON's types how an environment is made, as far as it is not by its id alone."""
-    names = [w if isinstance(w, str | Mapping) else f"{w.__module__}:{w.__qualname__}" for w in recipe.wrappers]
-    recorded = {"env_kwargs": dict(recipe.kwargs), "wrappers": names}
-    described: dict[str, Any] = json.loads(json.dumps({k: v for k, v in recorded.items() if v}, default=repr))
-    return described
