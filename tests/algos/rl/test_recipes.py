@@ -4,6 +4,7 @@ import enum
 import math
 import re
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -48,6 +49,24 @@ class Pays(gymnasium.RewardWrapper):
 
     def reward(self, reward):
         return float(self.times * reward)
+
+
+def doubled(env):
+    return Pays(env, 2)
+
+
+def twice(times, env):
+    return Pays(env, times)
+
+
+class Factory:
+    """Wraps in two ways, neither of which can be imported."""
+
+    def __call__(self, env):
+        return self.wrap(env)
+
+    def wrap(self, env):
+        return Pays(env, 2)
 
 
 class Level(enum.IntEnum):
@@ -121,3 +140,41 @@ def test_a_wrappers_arguments_are_held_as_the_environments_are(tmp_path):
     lost = {BY_NAME: {"plus": abs}}
     with pytest.raises(InvalidInput, match=f"with the wrapper {re.escape(repr(lost))}, which no checkpoint holds"):
         load_agent(saved(tmp_path, env_kwargs={"told": 1}, wrappers=[lost]))
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "held"),
+    [
+        (Pays, BY_NAME),
+        ({Pays: {"times": 2}}, {BY_NAME: {"times": 2}}),
+        (partial(Pays, times=2), {BY_NAME: {"times": 2}}),
+        (partial(partial(Pays, times=2), plus=(1, 2)), {BY_NAME: {"times": 2, "plus": (1, 2)}}),
+        ({partial(Pays, times=2, plus=1): {"times": 3}}, {BY_NAME: {"times": 3, "plus": 1}}),
+        (partial(Pays), BY_NAME),
+        (doubled, f"{__name__}:doubled"),
+    ],
+    ids=repr,
+)
+def test_a_wrapper_is_held_by_its_name_with_the_keywords_of_a_partial(tmp_path, wrapper, held):
+    game = find_game("Told-v0", wrappers=[wrapper])
+    model, again, _ = load_agent(saved(tmp_path, wrappers=[wrapper]))
+    assert again.recipe.wrappers == [held]
+    assert evaluate(model, again, 1).returns == evaluate(model, game, 1).returns
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [lambda env: Pays(env, 2), partial(lambda env, n: Pays(env, n), n=2), partial(twice, 2), Factory(), Factory().wrap],
+    ids=repr,
+)
+def test_a_wrapper_without_a_name_trains_and_is_asked_for_where_its_agent_plays(tmp_path, wrapper):
+    def local(env):
+        return Pays(env, 2)
+
+    for wrap in (wrapper, local):
+        checkpoint = saved(tmp_path, wrappers=[wrap])
+        with pytest.raises(InvalidInput, match=r"with the wrapper .+, which no checkpoint holds.*wrappers=") as refused:
+            load_agent(checkpoint)
+        assert "\n" not in str(refused.value)
+        model, game, _ = load_agent(checkpoint, find_game("Told-v0", wrappers=[wrap]))
+        assert evaluate(model, game, 1).returns == [2.0]

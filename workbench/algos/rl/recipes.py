@@ -1,6 +1,8 @@
 """How an environment is made, as a checkpoint holds it: plain data, which is read without running anything."""
 
 from collections.abc import Mapping
+from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,24 @@ def _plain(value: Any) -> Any:
 
 
 def _wrapper_record(wrapper: Wrapper) -> Any:
-    if isinstance(wrapper, Mapping):
-        return _plain(dict(wrapper))
-    return wrapper if isinstance(wrapper, str) else f"{wrapper.__module__}:{wrapper.__qualname__}"
+    """Name a wrapper, with its arguments if it has any.
+
+    Raises
+    ------
+    _NotPlain
+        It cannot be imported by a name, or its arguments are not plain.
+    """
+    code: Any = wrapper
+    arguments: Mapping[str, Any] = {}
+    if isinstance(code, Mapping):
+        ((code, arguments),) = code.items()
+    if isinstance(code, partial) and not code.args:
+        code, arguments = code.func, {**code.keywords, **arguments}
+    name = code if isinstance(code, str) else _name(code)
+    return {name: _plain(dict(arguments))} if arguments else name
+
+
+def _name(code: Any) -> str:
+    if not isinstance(code, type | FunctionType) or "<" in code.__qualname__:  # <lambda>, f.<locals>.g
+        raise _NotPlain
+    return f"{code.__module__}:{code.__qualname__}"
