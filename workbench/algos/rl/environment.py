@@ -187,13 +187,17 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
 
 
 def _channel_axis(space: spaces.Box) -> int | None:
-    """Tell which axis of a picture or a grid counts its channels: -1 where there is none; `None` if it is neither."""
+    """Tell which axis of a picture or a grid counts its channels: -1 where there is none; `None` if it is neither.
+
+    Beside two of one length that are neighbours it is the third: a grid may have more channels than cells a side.
+    """
     shape = space.shape
     if len(shape) == 2:
         return -1 if space.dtype == np.uint8 and min(shape) >= SMALLEST_PICTURE else None
     if len(shape) != 3:
         return None
-    axis = 0 if shape[0] < shape[-1] else 2
+    first, middle, last = shape
+    axis = 0 if first != middle and (middle == last or first < last) else 2
     return axis if min(shape[:axis] + shape[axis + 1 :]) >= SMALLEST_GRID else None
 
 
