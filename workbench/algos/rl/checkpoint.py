@@ -81,6 +81,14 @@ def _are_episodes(saved: dict[str, Any]) -> bool:
     )
 
 
+def holds_statistics(path: str | Path, name: str) -> bool:
+    """Tell whether a checkpoint has an optimiser's statistics of this name; one that cannot be read has none."""
+    try:
+        return name in read_checkpoint(path)["optimizer"]
+    except (InvalidInput, KeyError):
+        return False
+
+
 def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: str | Path) -> None:
     """Copy a checkpoint's weights into `model`, or say whose they are.
 
