@@ -22,7 +22,8 @@ class Budget:
     frames : int
         Emulator frames, skipped ones included: 4 an agent step on Atari, 1 elsewhere.
     updates : int
-        Optimiser steps.
+        As the system counts them: the optimiser's steps, or what HTS-RL's PPO makes of one interval, in all its epochs;
+        of Stable-Baselines3 see `SB3`.
     seconds : float
         Wall time; not reproducible.
     """

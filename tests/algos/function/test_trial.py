@@ -271,6 +271,23 @@ def test_a_state_that_could_run_code_when_read_is_refused_with_its_place(tmp_pat
         trial.save(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (np.ma.array([1.0, 2.0], mask=[False, True]), "MaskedArray"),
+        (np.ma.masked, "MaskedConstant"),
+        (np.longdouble(1) / 3, "longdouble"),
+        (np.clongdouble(1j), "clongdouble"),
+    ],
+)
+def test_a_state_that_would_come_back_as_another_is_refused(tmp_path, given, kind) -> None:
+    with pytest.raises(InvalidInput, match=rf"^train: state\['x'\] is .+, a {kind}: a state holds tensors") as refused:
+        save_state({"x": given}, tmp_path, "train")
+    assert "\n" not in str(refused.value)
+    save_state({"x": np.full(2, np.longdouble(1) / 3)}, tmp_path, "train")  # whose bytes are kept
+    assert (load_state(tmp_path, "train")["x"] == np.longdouble(1) / 3).all()
+
+
 class Evil:
     def __reduce__(self):
         return (exec, ("raise AssertionError('ran')",))

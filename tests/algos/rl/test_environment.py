@@ -185,6 +185,10 @@ def test_every_kind_of_observation_reaches_a_network(kind):
         ((5, 6, 3), np.float32, (3, 5, 6)),
         ((4, 6, 3), np.float32, (72,)),
         ((3, 5, 6), np.float32, (3, 5, 6)),
+        ((7, 7, 20), np.float32, (20, 7, 7)),
+        ((20, 7, 7), np.float32, (20, 7, 7)),
+        ((7, 7, 7), np.float32, (7, 7, 7)),
+        ((4, 4, 20), np.float32, (320,)),
     ],
 )
 def test_a_picture_has_20_pixels_a_side_and_a_grid_5_cells(shape, dtype, made):

@@ -18,6 +18,7 @@ _BEFORE = "state.pt"  # all of it, until 0.2
 _ARRAY = "array of numpy"  # marks one
 _BYTES = "bytes"  # in place of a dtype, until 0.2
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_WIDER = (np.longdouble, np.clongdouble)  # than any number of Python's: their item() is NumPy's still
 _UNREADABLE = (OSError, RuntimeError, EOFError, ValueError, LookupError, AttributeError, TypeError, pickle.PickleError)
 
 
@@ -105,11 +106,11 @@ def _of_torch() -> tuple[type, ...]:
 
 def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:
     """Copy a state, numpy's arrays and numbers as plain data."""
-    if isinstance(state, np.generic) and state.dtype.kind in "biufcU":
+    if isinstance(state, np.generic) and state.dtype.kind in "biufcU" and not isinstance(state, _WIDER):
         return state.item()
     if isinstance(state, plain):
         return _bare(state)
-    if isinstance(state, np.ndarray) and state.dtype.kind in "biufcSUmM":
+    if isinstance(state, np.ndarray) and state.dtype.kind in "biufcSUmM" and not isinstance(state, np.ma.MaskedArray):
         return {_ARRAY: state.tobytes(), "dtype": state.dtype.str, "shape": state.shape}
     if isinstance(state, Mapping):
         keys = [_packed(key, f"a key of {path}", name, plain) for key in state]

@@ -39,7 +39,7 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
                 f"the checkpoint {file} is of Stable-Baselines3: its own trial loads it, trial.load(path), and "
                 "trial.model plays"
             )
-        counters = json.loads(state["counters"])
+        counters = {**json.loads(state["counters"]), **state.get("recipe", {})}  # until 0.2 among the counters
         _check(state, counters)
         return state | {"counters": counters}
     except InvalidInput:
@@ -79,6 +79,14 @@ def _are_episodes(saved: dict[str, Any]) -> bool:
     return type(saved.get("finished")) is int and all(
         type(found) is list and all(type(number) in (int, float) for number in found) for found in lists
     )
+
+
+def holds_statistics(path: str | Path, name: str) -> bool:
+    """Tell whether a checkpoint has an optimiser's statistics of this name; one that cannot be read has none."""
+    try:
+        return name in read_checkpoint(path)["optimizer"]
+    except (InvalidInput, KeyError):
+        return False
 
 
 def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: str | Path) -> None:
@@ -128,7 +136,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     Raises
     ------
     InvalidInput
-        The game is not known, or the checkpoint's network for it does not have these weights.
+        The game is not known, or was made with what no checkpoint holds; or the checkpoint's network for it does not
+        have these weights.
     """
     state = read_checkpoint(path, device)
     counters = state["counters"]
@@ -152,6 +161,11 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
 def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game:
     """Find the game that a checkpoint says it plays; nothing is imported that a person has not named or imported."""
     name, kwargs, wrappers = counters["game"], counters.get("env_kwargs"), counters.get("wrappers")
+    if lost := counters.get("unrecorded"):
+        raise InvalidInput(
+            f"the agent in {path} was trained on {name} with {lost}, which no checkpoint holds: make the game again, "
+            f"in Python, and pass it, game=find_game({name!r}, env_kwargs=…, wrappers=…)"
+        )
     if named and ":" in name:
         registered(name)
     for module in modules_to_import([wrappers or (), *([] if named else [name])]):

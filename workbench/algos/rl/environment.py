@@ -4,7 +4,6 @@ An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports
 registered in a notebook's cell travels, with its class, wherever a trial that names it does.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -188,13 +187,17 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
 
 
 def _channel_axis(space: spaces.Box) -> int | None:
-    """Tell which axis of a picture or a grid counts its channels: -1 where there is none; `None` if it is neither."""
+    """Tell which axis of a picture or a grid counts its channels: -1 where there is none; `None` if it is neither.
+
+    Beside two of one length that are neighbours it is the third: a grid may have more channels than cells a side.
+    """
     shape = space.shape
     if len(shape) == 2:
         return -1 if space.dtype == np.uint8 and min(shape) >= SMALLEST_PICTURE else None
     if len(shape) != 3:
         return None
-    axis = 0 if shape[0] < shape[-1] else 2
+    first, middle, last = shape
+    axis = 0 if first != middle and (middle == last or first < last) else 2
     return axis if min(shape[:axis] + shape[axis + 1 :]) >= SMALLEST_GRID else None
 
 
@@ -274,11 +277,3 @@ def unpack(settings: object, state: dict[str, Any]) -> None:
         if spec is not None:
             gymnasium.registry[spec.id] = spec  # also over an older one: a cell may have been run again
     settings.__dict__.update(state)
-
-
-def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
-    """Describe in JSON's types how an environment is made, as far as it is not by its id alone."""
-    names = [w if isinstance(w, str | Mapping) else f"{w.__module__}:{w.__qualname__}" for w in recipe.wrappers]
-    recorded = {"env_kwargs": dict(recipe.kwargs), "wrappers": names}
-    described: dict[str, Any] = json.loads(json.dumps({k: v for k, v in recorded.items() if v}, default=repr))
-    return described

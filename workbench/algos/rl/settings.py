@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 
+from workbench.algos.rl.checkpoint import holds_statistics
 from workbench.algos.rl.environment import Wrapper, packed, unpack
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.learner import Precision
@@ -236,6 +237,12 @@ class RMSPropSettings(Settings):
         check(self, FROM_ZERO.or_none(), "initial_square")
         check(self, POSITIVE.or_none(), "max_grad_norm")
         check(self, DECAY, "rmsprop_decay")
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """What statistics begin at, where a checkpoint brings its own."""
+        brought = self.start_from is not None and holds_statistics(self.start_from, "square_avg")
+        return super().idle | ({"initial_square": "start_from"} if brought else {})
 
     def make_optimizer(self, params: Iterable[torch.Tensor]) -> SharedRMSProp:
         """Make what steps the weights."""

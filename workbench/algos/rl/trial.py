@@ -13,7 +13,6 @@ import torch
 
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
-from workbench.algos.rl.environment import recipe_to_json
 from workbench.algos.rl.envs import Envs, make_envs
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES, Game
@@ -21,6 +20,7 @@ from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
 from workbench.algos.rl.model import ActorCritic, make_model, network_name
 from workbench.algos.rl.precision import choose_precision
+from workbench.algos.rl.recipes import recipe_record
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import RMSPropSettings, Settings
 from workbench.algos.rl.workers import Workers
@@ -170,7 +170,6 @@ class Trial(ABC):
         """
         counters = {
             "game": self.game.name,
-            **(recipe_to_json(self.game.recipe) if self.game.recipe is not None else {}),
             "network": network_name(self.game, self.settings.network),
             "rules": asdict(self.settings.rules),
             "seed": self.seed,
@@ -190,6 +189,7 @@ class Trial(ABC):
             "model": self.model.state_dict(),
             "optimizer": self.learner.optimizer.state_dict(),
             "counters": json.dumps(counters),
+            "recipe": recipe_record(self.game.recipe) if self.game.recipe is not None else {},
         }
         torch.save(state, Path(path) / CHECKPOINT)
 

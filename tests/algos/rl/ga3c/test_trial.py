@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.support import breaking, silent
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import AUTHORS, GA3C
@@ -376,6 +377,22 @@ def test_a_trial_may_start_from_another_ones_checkpoint(tmp_path):
     assert second.learner.optimizer.lr == 1e-4
     assert second.train_phase(lambda metrics: None)["updates"] >= first.learner.updates + 3
     second.close()
+
+
+def test_what_statistics_begin_at_is_refused_where_a_checkpoint_brings_them(tmp_path):
+    GA3C("CartPole-v1")({}, 0).save(tmp_path)
+    started = GA3C("CartPole-v1", start_from=str(tmp_path))
+    with pytest.raises(InvalidInput, match=r"initial_square changes nothing in GA3C with start_from=.*out of"):
+        started.check(["initial_square"])
+    replace(started, start_from="there").check(["initial_square"])  # of what is elsewhere nothing is known
+
+
+def test_what_statistics_begin_at_counts_where_the_checkpoint_s_are_adams(tmp_path):
+    donor = BA3C("CartPole-v1")({}, 0)
+    donor.save(tmp_path)
+    donor.close()
+    trial = GA3C("CartPole-v1", start_from=str(tmp_path))({"initial_square": 0.5}, 0)
+    assert all((square == 0.5).all() for square in trial.learner.optimizer.square_avg)
 
 
 def test_a_trial_that_should_start_from_nothing(tmp_path):

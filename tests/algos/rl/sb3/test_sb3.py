@@ -217,6 +217,14 @@ def test_algorithms_of_contrib_go_by_their_names(name, tmp_path):
     second.close()
 
 
+def test_updates_are_those_that_sb3_counts_epochs_of_ppos():
+    epochs = {**SMALL_PPO, "batch_size": 8, "n_epochs": 3}  # of four steps of the optimiser each
+    trial = ppo(phase=Budget(updates=6), hyperparameters=epochs)({}, 0)
+    metrics = trial.train_phase(silent)
+    assert (metrics["updates"], metrics["frames"]) == (6, 2 * 32)
+    trial.close()
+
+
 def test_scores_are_of_the_games_that_ended_in_the_phase_in_raw_rewards():
     trial = ppo(normalize=True, min_games=12, score_window=20, phase=Budget(episodes=4))({}, 0)
     ended = 0

@@ -28,7 +28,8 @@ class SB3(SB3Settings):
         A Gymnasium id (``LunarLander-v3``, ``my_module:Env-v0``) of any environment that the algorithm takes.
     phase : Budget
         Length of one phase, at least: it ends when this is spent and `min_games` games have ended in it. A step of the
-        environment counts as a frame.
+        environment counts as a frame. Updates are those that SB3 counts itself, its ``n_updates``: an epoch of PPO's
+        and its relatives', all that TRPO and ARS make of a rollout, the gradient steps of A2C, DQN, SAC, ….
     hyperparameters : Mapping
         Of the algorithm, by its own names, as far as they are not its defaults and no search space has them;
         ``policy_kwargs`` is one. Where SB3 wants an object there is a word: ``"lin_0.001"`` for a value that falls to 0
