@@ -6,7 +6,7 @@ from shutil import copy2
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-_LEFT_OUT = {("data", "runs"), ("data", "under-way")}  # one's own studies, and recordings that are not whole yet
+_LEFT_OUT = {("data", "runs")}  # one's own studies
 
 
 class BuildWithData(build_py):
