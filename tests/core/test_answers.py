@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support import RandomTimes
-from workbench import FullRuns, InformedSearcher, Space, Uniform
+from workbench import FullRuns, InformedSearcher, Space, SuccessiveHalving, Uniform
 from workbench.core.answers import answered, asked
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError
@@ -238,3 +238,21 @@ def test_what_the_workbench_itself_refuses_in_a_searcher_keeps_its_words() -> No
     space = Space({"x": Uniform(0, 1)}, constraint=lambda config: False)
     with pytest.raises(InvalidInput, match=r"^the constraint held for none"):
         FullRuns(Own(lambda trial: space.sample(np.random.default_rng(0))), 3, 1).ask()
+
+
+def test_a_searcher_may_give_the_same_dict_again_changed_in_place() -> None:
+    class Reusing:
+        def __init__(self) -> None:
+            self.given: dict = {}
+
+        def suggest(self, number):
+            self.given["x"] = number
+            return self.given
+
+        def observe(self, report):
+            pass
+
+    events = []
+    simulate(SuccessiveHalving(Reusing(), 4, 2, eta=2), RandomTimes(), VirtualCluster(1), events=events)
+    configs = {event.trial: event.data["config"]["x"] for event in events if event.kind is Kind.RUN}
+    assert configs == {0: 0, 1: 1, 2: 2, 3: 3}

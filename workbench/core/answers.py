@@ -43,8 +43,7 @@ def suggested(searcher: Searcher, number: int) -> Config | None:
         _tell_of_own(what, err)
         raise
     if isinstance(given, _TABLES):
-        config: Config = given
-        return config
+        return dict(given)  # a searcher may change its own for the next one
     if given is None and number:
         return None
     raise SchedulerError(  # of None at once, too: nothing would run, where a function has forgotten its return
