@@ -1,6 +1,9 @@
 """Two objectives: which trials are on the front, on numbers worked by hand."""
 
+import math
+
 import pandas as pd
+import pytest
 
 from workbench.analysis import front
 from workbench.viz.figures import objectives
@@ -30,6 +33,14 @@ def test_nobody_beats_those_on_the_front_in_both() -> None:
     assert on_front() == [0, 2]
     assert on_front(mode="min", second_mode="min") == [4]
     assert on_front(mode="min") == [4, 3, 2]
+
+
+@pytest.mark.parametrize(("second_mode", "worst"), [("min", math.inf), ("max", -math.inf)])
+def test_the_best_score_is_on_the_front_however_bad_its_metric(second_mode, worst) -> None:
+    rows = [(0, 0, 3.0, worst), (1, 0, 3.0, worst), (2, 0, 2.0, worst), (3, 0, 1.0, 0.0)]
+    phases = pd.DataFrame(rows, columns=["trial", "phase", "score", "size"]).assign(ended_s=1.0)
+    found = front(phases, "size", second_mode=second_mode)
+    assert found["on_front"].tolist() == [True, True, False, True]
 
 
 def test_a_metric_that_no_trial_has_is_no_front() -> None:

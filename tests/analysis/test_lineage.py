@@ -1,15 +1,17 @@
 """Lineages, worked by hand on a population of three, and against the scheduler's own books."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import SPACE, MemoryLog, RandomTimes
-from workbench.algos.search import PBT, RandomSearcher
+from workbench.algos.search import PBT, RandomSearcher, Seeded
 from workbench.analysis import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.core.drive import drive
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.knowledge import frames_of
 from workbench.simulation.cluster import Hazards, VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
@@ -26,8 +28,21 @@ def _phase(start: float, end: float, trial: int, phase: int, slot: int, score: f
     ]
 
 
+def _of(candidate: int, run: Event) -> Event:
+    return replace(run, data={**run.data, "candidate": candidate})
+
+
 def _told(at: float, trial: int, phase: int, verdict: str, mode: str, **reason: int) -> Event:
     return Event(Kind.DECISION, at, trial, phase, None, {"verdict": verdict, "mode": mode, **reason})
+
+
+def _driven(scheduler: Scheduler, seed: int, n_slots: int, crash_rate: float) -> MemoryLog:
+    log = MemoryLog()
+    hazards = Hazards(crash_rate=crash_rate, max_retries=0)
+    executor = SimulatedExecutor(RandomTimes(seed), VirtualCluster(n_slots, hazards=hazards, seed=seed))
+    executor.open(0.0)
+    assert drive(scheduler, executor, log, seed=seed)
+    return log
 
 
 # Three members on three slots. Trial 2 is the worst after its first phase and copies trial 0 when that has done one
@@ -165,6 +180,29 @@ def test_a_study_without_copies_and_one_without_trials() -> None:
     assert best_trial(schedules(none, empty.trials, empty.phases, [])) is None
 
 
+def test_where_a_seed_has_failed_its_heir_goes_on_for_it_and_no_later_stop_is_taken() -> None:
+    """The log names no donor for a trial that failed: neither where the other seed lived on, nor where none did."""
+    events = [
+        *(_of(trial // 2, _run(0.0, trial, 0, float(trial // 2))) for trial in range(6)),
+        *(event for trial in (0, 1) for event in _phase(0.0, 9.0, trial, 0, trial, 5.0)),
+        _told(9.0, 0, 0, "pause", "seeds", candidate=0),
+        _told(9.0, 1, 0, "continue", "kept", candidate=0),
+        *_phase(0.0, 10.0, 2, 0, 2, 1.0),
+        _told(10.0, 2, 0, "stop", "exploited", member=1, donor=0, candidate=1),
+        _told(10.0, 3, 0, "stop", "failed", candidate=1),
+        *(_of(3, _run(10.0, trial, 1, 0.8, parent)) for trial, parent in ((6, 0), (7, 1))),
+        *(_told(11.0, trial, 0, "stop", "failed", candidate=2) for trial in (4, 5)),
+        *(_of(4, _run(11.0, trial, 1, 1.2, parent)) for trial, parent in ((8, 0), (9, 1))),
+        *(event for trial in (6, 7, 8, 9) for event in _phase(12.0, 20.0, trial, 1, trial, 2.0)),
+        *(_told(20.0, trial, 1, "stop", "exploited", member=1, donor=trial % 2, candidate=3) for trial in (6, 7)),
+    ]
+    frames = frames_of(events)
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    assert known["member"].tolist() == [0, 1, 2, 3, 4, 5, 2, 3, 4, 5]
+    assert known["previous"].tolist()[6:] == [2, 3, 4, 5]
+    assert known["first_phase"].tolist()[6:] == [1, 1, 1, 1]
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 500),
@@ -187,11 +225,7 @@ def test_members_are_those_of_the_scheduler_and_every_weight_has_a_history(
         copy_config=copy_config,
         seed=seed,
     )
-    log = MemoryLog()
-    hazards = Hazards(crash_rate=crash_rate, max_retries=0)
-    executor = SimulatedExecutor(RandomTimes(seed), VirtualCluster(n_slots, hazards=hazards, seed=seed))
-    executor.open(0.0)
-    assert drive(scheduler, executor, log, seed=seed)
+    log = _driven(scheduler, seed, n_slots, crash_rate)
     frames = frames_of(log)
     known = lineage(frames.trials, frames.phases, frames.decisions)
     wanted = {trial: member.index for trial, member in scheduler._member_of.items()}
@@ -202,3 +236,20 @@ def test_members_are_those_of_the_scheduler_and_every_weight_has_a_history(
             assert f"virtual:trial-{row.trial}/phase-{row.phase}" in checkpoints
     if len(known):
         phylogeny(known, int(known["trial"].iloc[-1]))
+
+
+@pytest.mark.parametrize("exploit", ["truncation", "tournament", "none"])
+@pytest.mark.parametrize("n_slots", [1, 5, 9])
+@pytest.mark.parametrize("crash_rate", [0.0, 0.1, 0.3])
+def test_with_several_seeds_members_are_those_of_the_scheduler_whichever_trials_fail(
+    exploit, n_slots, crash_rate
+) -> None:
+    for seed in range(4):
+        population = PBT(SPACE, 4, 4, exploit=exploit, share=0.5, copy_weights=seed % 2 == 0, seed=seed)
+        scheduler = Seeded(population, 2)
+        frames = frames_of(_driven(scheduler, seed, n_slots, crash_rate))
+        known = lineage(frames.trials, frames.phases, frames.decisions)
+        wanted = {trial: population._member_of[of.inner].index for trial, of in scheduler._candidate_of.items()}
+        found = {(member, wanted[trial]) for trial, member in zip(known["trial"], known["member"], strict=True)}
+        assert len(found) == known["member"].nunique() == 8
+        assert not schedules(known, frames.trials, frames.phases, []).duplicated(["member", "phase"]).any()

@@ -82,6 +82,13 @@ def test_scores_in_a_reason_are_told_as_the_trainable_gave_them() -> None:
     assert nothing.reason == {"best": 0.0, "median": None, "minimised": True}
 
 
+def test_scores_in_lists_are_turned_back_and_what_is_no_score_stays() -> None:
+    """A user's scheduler says what it likes in its reasons."""
+    given = {"best": [3.0, [1, None]], "place": "third", "known": True, "n": 2}
+    told = Aim("min").outward(Decision(Verdict.CONTINUE, given), ("best", "place", "known"))
+    assert told.reason == {"best": [-3.0, [-1, None]], "place": "third", "known": True, "n": 2, "minimised": True}
+
+
 def test_scores_in_a_reason_on_several_seeds_are_turned_back_too() -> None:
     scheduler = Seeded(MedianStopping(RandomSearcher(SPACE), 8, 4), seeds=2)
     log, _ = driven(scheduler, Turned(RandomTimes(3)), MINIMISE)

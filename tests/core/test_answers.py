@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.support import RandomTimes
-from workbench import FullRuns, InformedSearcher, Space, Uniform
-from workbench.core.answers import answered, asked
+from workbench import FullRuns, InformedSearcher, Space, SuccessiveHalving, Uniform
+from workbench.core.answers import answered, asked, same_config
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import TrialState
@@ -58,6 +58,12 @@ def refused(scheduler, events, said) -> None:
         (Run(0, 0, {"x": 1}), r"ask\(\) of Mistaken gave Run\(trial=0, config=0.*: give Run\(trial, config\)"),
         (Run(0, {"x": 1}), "Mistaken asks for trial 0, which is running: a new one has a number of its own"),
         (Run(1, {"x": 1}, parent=7), "trial 1 to go on from trial 7, which it has not asked for"),
+        (
+            Run(1, {"x": 1}, phase=2),
+            "trial 1 to begin with phase 2: .* a trial without a parent, .* begins with phase 0",
+        ),
+        (Run(1, {"x": 1}, parent=0, phase=-1), "trial 1 to begin with phase -1: phases are whole numbers from 0"),
+        (Run(1, {"x": 1}, parent=0, phase=0.5), "trial 1 to begin with phase 0.5: phases are whole numbers from 0"),
         (Run("b", {"x": 1}), "Mistaken asks for trial 'b': trials are numbered, whole and from 0"),
         (Run(1, {"x": np.ones(2)}), r"trial 1 with x = array\(\[1\., 1\.\]\): a log holds .* look up what the name"),
         (Run(1, {"x": {3: 1}}), "trial 1 with x = {3: 1}: a log holds words as names"),
@@ -75,7 +81,7 @@ def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said, even
 @pytest.mark.parametrize("stands", [state for state in TrialState if state is not TrialState.PAUSED])
 def test_no_trial_that_is_not_paused_is_asked_for_again(stands) -> None:
     with pytest.raises(SchedulerError, match=f"Two asks for trial 0, which is {stands}: "):
-        asked(Two(), lambda _: stands, lambda _: 0)
+        asked(Two(), lambda _: stands, lambda _: (0, {}))
 
 
 @pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
@@ -90,6 +96,40 @@ def test_a_paused_trial_is_asked_for_with_the_phase_that_it_goes_on_with(events)
 
     refused(Forgetful(), events, r"trial \d in phase 0, which was paused before phase 1: give Run\(\d, .*, phase=1\)")
     assert len([event for event in events or [] if event.kind is Kind.RUN]) == (0 if events is None else 2)
+
+
+@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
+def test_a_paused_trial_goes_on_with_its_own_configuration(events) -> None:
+    class Changing(Two):
+        n_phases, expected_phases = 2, 4.0
+
+        def __init__(self, x) -> None:
+            super().__init__()
+            self.x, self.waiting = x, []
+
+        def ask(self):
+            if not self.waiting:
+                return super().ask()
+            trial = self.waiting.pop()
+            return Run(trial, {"x": self.x}, parent=trial, phase=1)
+
+        def tell(self, report):
+            if report.phase:
+                return super().tell(report)
+            self.waiting.append(report.trial)
+            return {report.trial: Decision(Verdict.PAUSE)}
+
+    simulate(Changing(1), RandomTimes(), VirtualCluster(2))
+    said = r"the paused trial (\d) with {'x': 99}, which runs {'x': 1}: a new configuration .* parent=\1, phase=1\)"
+    refused(Changing(99), events, said)
+    assert [event.data["config"] for event in events or [] if event.kind is Kind.RUN] in ([], [{"x": 1}] * 2)
+
+
+@pytest.mark.parametrize("value", [math.nan, [1, math.nan], {"a": math.nan}, 0.1, None, "word"])
+def test_a_configuration_that_the_log_gives_back_is_the_same(value) -> None:
+    config = {"x": value}
+    assert same_config(config, json.loads(json.dumps(config)))
+    assert not same_config(config, {"x": 2})
 
 
 def test_a_failed_trial_needs_no_decision() -> None:
@@ -238,3 +278,21 @@ def test_what_the_workbench_itself_refuses_in_a_searcher_keeps_its_words() -> No
     space = Space({"x": Uniform(0, 1)}, constraint=lambda config: False)
     with pytest.raises(InvalidInput, match=r"^the constraint held for none"):
         FullRuns(Own(lambda trial: space.sample(np.random.default_rng(0))), 3, 1).ask()
+
+
+def test_a_searcher_may_give_the_same_dict_again_changed_in_place() -> None:
+    class Reusing:
+        def __init__(self) -> None:
+            self.given: dict = {}
+
+        def suggest(self, number):
+            self.given["x"] = number
+            return self.given
+
+        def observe(self, report):
+            pass
+
+    events = []
+    simulate(SuccessiveHalving(Reusing(), 4, 2, eta=2), RandomTimes(), VirtualCluster(1), events=events)
+    configs = {event.trial: event.data["config"]["x"] for event in events if event.kind is Kind.RUN}
+    assert configs == {0: 0, 1: 1, 2: 2, 3: 3}

@@ -113,6 +113,9 @@ def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) ->
     one, two = (arrival_bias(unrelated, "hypertrick", 30, 3, processes=n) for n in (1, 2))
     assert one.equals(two)
     assert one["share_run"].iloc[0] > one["share_run"].iloc[-1]
+    for groups, said in ((0, "a whole number from 1, got 0"), (999, r"\d+ trials of all fill no 999 groups: take \d+")):
+        with pytest.raises(InvalidInput, match=said):
+            arrival_bias(unrelated, "all", 2, groups)
     whole = arrival_bias(unrelated, "all", 2, 3)  # of a scheduler that stops nobody
     assert whole.to_numpy().tolist() == [[group, 1, 1, 1] for group in (1, 2, 3)]
 

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -240,7 +241,13 @@ def test_the_command(path, capsys) -> None:
     assert main([*given, "--seeds", "6"]) == 2
 
 
-@pytest.mark.parametrize("shares", [(0.5, 0.1), ()])
+def test_budgets_may_be_an_array(path) -> None:
+    assert compare_held_out(scenario(path), 1, shares=np.array([0.1, 0.2])).mean("asha", 0.2).value >= 0
+
+
+@pytest.mark.parametrize(
+    "shares", [(0.5, 0.1), (), np.array([]), 0.5, None, ("a",), "ab", (math.nan,), (-1, 0.5), (0, 1), (True,)], ids=str
+)
 def test_budgets_rise(path, shares) -> None:
     with pytest.raises(InvalidInput, match="budgets rise"):
         compare_held_out(scenario(path), 1, shares=shares)

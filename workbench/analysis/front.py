@@ -32,6 +32,6 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
     order = [mode == "min", second_mode == "min"]
     last = last.sort_values(["score", "second", "trial"], ascending=[*order, True], ignore_index=True)
     good = last["second"] if second_mode == "max" else -last["second"]
-    behind = good.cummax().shift(fill_value=float("-inf"))  # the best of those that score as high or higher
-    first = good > behind  # and their equals, which come after them
+    behind = good.cummax().shift()  # the best of those that score as high or higher; NaN where nobody does
+    first = ~(good <= behind)  # and their equals, which come after them
     return last.assign(on_front=first.groupby([last["score"], last["second"]]).transform("max"))[FRONT]

@@ -1,9 +1,14 @@
 """Who copied whom: members of a population, the descent of their weights, and the schedules that came of it."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import pandas as pd
+
+from workbench.core.ledger import FOR_SEEDS
 
 LINEAGE = {
     "trial": "int64",
@@ -24,7 +29,9 @@ def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame)
     """Tell of every trial which member of the population ran it, and whose weights it began with.
 
     A member goes on under a new trial whenever its weights or its hyperparameters are changed; the scheduler's reason
-    names the donor, and heirs of equal donors are asked for in the order in which their members were stopped.
+    names the donor, and heirs of equal donors are asked for in the order in which their members were stopped. With
+    several seeds, all trials of a candidate follow those of one other: first those that were stopped, then those that
+    had failed, of which no reason names a donor.
 
     Parameters
     ----------
@@ -52,16 +59,22 @@ def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame)
     """
     begun = phases.groupby("trial")["phase"].min()
     done = phases[phases["ended_s"].notna()].groupby("trial")["phase"].max()
-    waiting: list[Any] = [
-        row for row in decisions.to_dict("records") if row["verdict"] == "stop" and "donor" in row["reason"]
-    ]
+    candidate_of = dict(zip(trials["trial"].astype(int), trials["candidate"].astype(int), strict=True))
+    waiting = _ends(decisions, candidate_of)
     rows: dict[int, dict[str, Any]] = {}
+    so_far: dict[int, list[int]] = {}  # candidate → its trials
+    followed: dict[int, _End | None] = {}  # candidate → what it follows
     for trial in trials.sort_values("trial").to_dict("records"):
         number = int(trial["trial"])
+        candidate = candidate_of[number]
         # a clone began with no weights: what stands as its parent gave it nothing but the idea of its configuration
         parent = None if pd.isna(trial["parent_phase"]) else int(trial["parent"])
-        stop = None if parent is None else _stop_before(waiting, parent, begun.get(number))
-        rows[number] = _row(trial, parent, stop, int(begun.get(number, 0)), rows)
+        if parent is not None and candidate not in followed:
+            donors = so_far[candidate_of[parent]]
+            followed[candidate] = _end_before(waiting, donors, trial["started_s"], begun.get(number), so_far)
+        end = None if parent is None else followed[candidate]
+        rows[number] = _row(trial, parent, end, int(begun.get(number, 0)), rows)
+        so_far.setdefault(candidate, []).append(number)
     frame = pd.DataFrame(list(rows.values()), columns=list(LINEAGE))
     frame["last_phase"] = frame["trial"].map(done)
     return frame.astype(LINEAGE)
@@ -182,11 +195,22 @@ def phylogeny(lineage: pd.DataFrame, best: int | None = None) -> pd.DataFrame:
     )
 
 
+@dataclass(eq=False)
+class _End:
+    """Of a candidate, which is one trial unless there are several seeds: what those that follow it go by."""
+
+    candidate: int
+    at_s: float
+    phase: int
+    donor: Any  # as a reason names it; None: all its trials failed
+    trials: list[int] = field(default_factory=list)  # those with a donor; once it is followed, all, in the order to be
+
+
 def _row(
-    trial: dict[Any, Any], parent: int | None, stop: dict[str, Any] | None, begun: int, rows: dict[int, dict[str, Any]]
+    trial: dict[Any, Any], parent: int | None, end: _End | None, begun: int, rows: dict[int, dict[str, Any]]
 ) -> dict[str, Any]:
-    """Tell of one trial, by the stop it follows and what is known of those before it."""
-    previous = None if stop is None else int(stop["trial"])
+    """Tell of one trial, by the end it follows and what is known of those before it."""
+    previous = end.trials.pop(0) if end is not None and end.trials else None
     member = sum(row["previous"] is None for row in rows.values()) if previous is None else rows[previous]["member"]
     return {
         "trial": int(trial["trial"]),
@@ -194,7 +218,7 @@ def _row(
         "previous": previous,
         "parent": parent,
         "parent_phase": None if parent is None else int(trial["parent_phase"]),
-        "first_phase": begun if stop is None else int(stop["phase"]) + 1,
+        "first_phase": begun if end is None else end.phase + 1,
         "copied": parent is not None and rows[parent]["member"] != member,
         "founder": int(trial["trial"]) if parent is None else rows[parent]["founder"],
         "started_s": float(trial["started_s"]),
@@ -202,11 +226,43 @@ def _row(
     }
 
 
-def _stop_before(waiting: list[dict[str, Any]], donor: int, first_phase: int | None) -> dict[str, Any] | None:
-    """Take out the stop that a new trial follows: the earliest with its donor, and the phase before its own."""
-    for at, stop in enumerate(waiting):
-        if stop["reason"]["donor"] == donor and (first_phase is None or stop["phase"] + 1 == first_phase):
-            return waiting.pop(at)
+def _ends(decisions: pd.DataFrame, candidate_of: Mapping[int, int]) -> list[_End]:
+    """List in order the candidates that went on as others, and those that must have, for all their trials failed."""
+    ends: dict[int, _End] = {}
+    n_left = Counter(candidate_of.values())
+    replaces = not decisions["mode"].eq("explored").any()  # where nobody copies, who fails is not replaced
+    scored: set[int] = set()  # candidates: who fails as a whole before any other was judged has nobody to copy
+    for row in decisions.to_dict("records"):
+        trial, mode, donor = int(row["trial"]), row["mode"], row["reason"].get("donor")
+        candidate = candidate_of[trial]
+        if mode not in ("failed", FOR_SEEDS):
+            scored.add(candidate)
+        if donor is None and mode == "failed" and "candidate" in row["reason"]:
+            n_left[candidate] -= 1
+            if n_left[candidate]:
+                continue
+            scored.discard(candidate)
+            if replaces and scored:
+                ends[candidate] = _End(candidate, row["at_s"], int(row["phase"]), None)
+        elif donor is not None and row["verdict"] == "stop":
+            end = ends.setdefault(candidate, _End(candidate, row["at_s"], int(row["phase"]), donor))
+            end.trials.append(trial)
+    return list(ends.values())
+
+
+def _end_before(
+    waiting: list[_End], donors: list[int], at_s: float, first_phase: int | None, so_far: Mapping[int, list[int]]
+) -> _End | None:
+    """Take out the end that a new candidate follows: the earliest with its donor, or none known, and the phase before.
+
+    The log holds later ones too, of trials that were not begun yet.
+    """
+    for end in takewhile(lambda end: end.at_s <= at_s, waiting):
+        fits = end.candidate in so_far and (end.donor is None or end.donor in donors)
+        if fits and (first_phase is None or end.phase + 1 == first_phase):
+            waiting.remove(end)
+            end.trials += [trial for trial in so_far[end.candidate] if trial not in end.trials]
+            return end
     return None
 
 

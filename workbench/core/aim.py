@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from workbench.core.checks import FINITE, POSITIVE
+from workbench.core.checks import FINITE, POSITIVE, is_number
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report
@@ -87,7 +87,7 @@ class Aim:
         """Turn a scheduler's reason back: `scores` names its entries that are scores, if there are any."""
         if self.mode == "max":
             return decision
-        turned = {key: -decision.reason[key] for key in scores if decision.reason.get(key) is not None}
+        turned = {key: _turned(value) for key in scores if (value := decision.reason.get(key)) is not None}
         return replace(decision, reason={**decision.reason, **turned, "minimised": True}) if turned else decision
 
     def to_json(self) -> dict[str, Any]:
@@ -99,6 +99,13 @@ class Aim:
         words += [] if self.second is None else [f"second objective {self.second}, {self.second_mode}imised"]
         words += [] if self.target_score is None else [f"until a score of {self.target_score:g}"]
         return "; ".join(words + ([] if self.max_hours is None else [f"at most {self.max_hours:g} h"]))
+
+
+def _turned(told: Any) -> Any:
+    """Negate a score, or each of a list; a user's scheduler may have something else in a score's place."""
+    if isinstance(told, (list, tuple)):
+        return [_turned(value) for value in told]
+    return -told if is_number(told) else told
 
 
 _USUAL = Aim()

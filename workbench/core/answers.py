@@ -43,8 +43,7 @@ def suggested(searcher: Searcher, number: int) -> Config | None:
         _tell_of_own(what, err)
         raise
     if isinstance(given, _TABLES):
-        config: Config = given
-        return config
+        return dict(given)  # a searcher may change its own for the next one
     if given is None and number:
         return None
     raise SchedulerError(  # of None at once, too: nothing would run, where a function has forgotten its return
@@ -73,7 +72,9 @@ def _tell_of_own(what: str, err: Exception) -> None:
         raise SchedulerError(f"{what} raised {one_line(err)} ({place})") from err
 
 
-def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None], due: Callable[[int], int]) -> Run | None:
+def asked(
+    scheduler: Scheduler, state: Callable[[int], TrialState | None], paused: Callable[[int], tuple[int, Config]]
+) -> Run | None:
     """Ask for the next trial, and refuse what is none.
 
     Parameters
@@ -81,8 +82,8 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None], due: 
     scheduler : Scheduler
     state : callable
         Trial → where it stands; ``None``: nobody has asked for it.
-    due : callable
-        Trial → the phase that it is to end next; it is asked about paused ones alone.
+    paused : callable
+        Trial → the phase that it is to end next, and its configuration; it is asked about paused ones alone.
     """
     name = type(scheduler).__name__
     try:
@@ -104,17 +105,52 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None], due: 
             f"{name} asks for trial {run.trial}, which is {stands}: a new one has a number of its own, and only a "
             "paused one is asked for again"
         )
-    if stands is not None and run.phase != (phase := due(run.trial)):
-        raise SchedulerError(
-            f"{name} asks for trial {run.trial} in phase {short(run.phase)}, which was paused before phase {phase}: "
-            f"give Run({run.trial}, config, parent={run.trial}, phase={phase})"
-        )
+    if stands is not None:
+        _check_resumed(run, *paused(run.trial), name)
+    else:
+        _check_begun(run, name)
     if run.parent is not None and state(run.parent) is None:
         raise SchedulerError(
             f"{name} asks for trial {run.trial} to go on from trial {short(run.parent)}, which it has not asked for: "
             "a parent is an earlier trial"
         )
     return run
+
+
+def _check_begun(run: Run, name: str) -> None:
+    """Refuse to begin a trial with what is no phase, or within a training of which it has no weights."""
+    if type(run.phase) is not int or run.phase < 0 or (run.parent is None and run.phase):
+        raise SchedulerError(
+            f"{name} asks for trial {run.trial} to begin with phase {short(run.phase)}: phases are whole numbers from "
+            "0, and a trial without a parent, whose weights it would go on with, begins with phase 0"
+        )
+
+
+def _check_resumed(run: Run, phase: int, config: Config, name: str) -> None:
+    """Refuse to go on with a paused trial in another phase than is due, or with another configuration."""
+    if run.phase != phase:
+        raise SchedulerError(
+            f"{name} asks for trial {run.trial} in phase {short(run.phase)}, which was paused before phase {phase}: "
+            f"give Run({run.trial}, config, parent={run.trial}, phase={phase})"
+        )
+    if not same_config(run.config, config):
+        raise SchedulerError(
+            f"{name} asks for the paused trial {run.trial} with {short(run.config)}, which runs {short(config)}: "
+            f"a new configuration is a new trial, Run(number, config, parent={run.trial}, phase={phase})"
+        )
+
+
+def same_config(one: Config, other: Config) -> bool:
+    """Tell whether two configurations are the same; NaN, which a log gives back as another object, is NaN."""
+    return one == other or _without_nan(one) == _without_nan(other)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return value if value == value else "NaN"
 
 
 def answered(scheduler: Scheduler, report: Report, state: Callable[[int], TrialState | None]) -> Mapping[int, Decision]:

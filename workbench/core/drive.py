@@ -4,12 +4,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from workbench.core.answers import answered, asked
+from workbench.core.answers import answered, asked, same_config
 from workbench.core.domains import scalar
 from workbench.core.errors import SchedulerError
 from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
+from workbench.core.protocols import Config, Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
 from workbench.core.showing import so_many
 from workbench.core.space import space_of
@@ -279,7 +279,7 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
     for event in events:
         if event.kind is Kind.RUN and event.data.get("by") != "person":
             run, recorded = _asked(scheduler, ledger), _run_of(event)
-            if run is None or _plain(run) != _plain(recorded):
+            if run is None or _numbers(run) != _numbers(recorded) or not same_config(run.config, recorded.config):
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {recorded}, the scheduler {run}")
         elif event.kind is Kind.DECISION:
             wanted = expected.pop(0) if expected else None
@@ -302,7 +302,7 @@ def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -
 
 
 def _asked(scheduler: Scheduler, ledger: Ledger) -> Run | None:
-    return asked(scheduler, partial(_state_in, ledger), lambda trial: ledger.trials[trial].due)
+    return asked(scheduler, partial(_state_in, ledger), partial(_paused_in, ledger))
 
 
 def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
@@ -351,9 +351,12 @@ def _run_of(event: Event) -> Run:
     return Run(event.trial, event.data["config"], event.data["parent"], event.phase or 0, event.slot)
 
 
-def _plain(run: Run) -> tuple[object, ...]:
-    config = {name: value if value == value else "NaN" for name, value in run.config.items()}  # NaN is not NaN
-    return (run.trial, config, run.parent, run.phase, run.slot)
+def _numbers(run: Run) -> tuple[int | None, ...]:
+    return (run.trial, run.parent, run.phase, run.slot)
+
+
+def _paused_in(ledger: Ledger, trial: int) -> tuple[int, Config]:
+    return ledger.trials[trial].due, ledger.trials[trial].config
 
 
 def _state_in(ledger: Ledger, trial: int) -> TrialState | None:

@@ -13,6 +13,7 @@ from workbench.core.checks import SHARE, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.failures import short
 from workbench.core.pool import process_pool
+from workbench.core.showing import so_many
 from workbench.simulation.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ def arrival_bias(
 
     if label not in scenario.schedulers:
         raise unknown("scheduler of the simulation", label, scenario.schedulers)
+    if not whole(1).fits(groups):
+        raise InvalidInput(f"the groups that trials come in are {whole(1).words}, got {groups!r}")
     shares = spread_over_processes(partial(_shares_run, scenario, label, groups), repeats, processes)
     intervals = [bootstrap_interval(column, "mean", resamples=RESAMPLES) for column in np.array(shares).T]
     rows = [(group + 1, *interval) for group, interval in enumerate(intervals)]
@@ -254,6 +257,8 @@ def _shares_run(scenario: Scenario, label: str, groups: int, number: int) -> lis
     repetition = scenario.repetition(number)
     scheduler, outcome = repetition.scheduler(label), repetition.run(label)
     ran = outcome.phases_run() / scheduler.n_phases
+    if groups > len(ran):
+        raise InvalidInput(f"{so_many(len(ran), 'trial')} of {label} fill no {groups} groups: take {len(ran)} at most")
     return [float(part.mean()) for part in np.array_split(ran, groups)]
 
 

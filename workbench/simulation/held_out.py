@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.core.checks import POSITIVE
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.failures import short
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.core.showing import so_many
@@ -123,18 +125,19 @@ def compare_held_out(
     processes : int
         Worker processes; the numbers do not depend on it.
     """
-    if not shares or list(shares) != sorted(shares):
-        raise InvalidInput(f"budgets rise, as {SHARES} do; got {tuple(shares)}")
+    budgets = tuple(shares) if isinstance(shares, Iterable) else ()
+    if not (budgets and all(map(POSITIVE.fits, budgets)) and list(budgets) == sorted(budgets)):
+        raise InvalidInput(f"budgets rise, each {POSITIVE.words}, as {SHARES} do; got {short(shares)}")
     check_scenario(scenario)
     table = table_of(scenario)
     done = spread_over_processes(
-        partial(_one, scenario, tuple(shares), to_end), scenario.repeats if repeats is None else repeats, processes
+        partial(_one, scenario, budgets, to_end), scenario.repeats if repeats is None else repeats, processes
     )
     labels = list(scenario.schedulers)
     by_label = {label: np.array([of_repeat[label] for of_repeat in done]) for label in labels}  # [repeats, budgets + 4]
     return HeldOut(
         labels,
-        tuple(shares),
+        budgets,
         {label: rows[:, :-3] for label, rows in by_label.items()},
         {label: rows[:, -3] for label, rows in by_label.items()},
         {label: rows[:, -2] for label, rows in by_label.items()},

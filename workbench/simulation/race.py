@@ -66,7 +66,7 @@ class Race:
         return not agenda
 
     def _fill(self) -> None:
-        while self._free and (run := asked(self.scheduler, self._state, self._due)) is not None:
+        while self._free and (run := asked(self.scheduler, self._state, self._paused)) is not None:
             self._seat(run)
 
     def _seat(self, run: Run) -> None:
@@ -133,8 +133,8 @@ class Race:
             return TrialState.STOPPED if trial.over else TrialState.PAUSED
         return TrialState.RUNNING if trial.at_work else TrialState.HELD
 
-    def _due(self, number: int) -> int:
-        return self._trials[number].phase + 1
+    def _paused(self, number: int) -> tuple[int, Config]:
+        return self._trials[number].phase + 1, self._trials[number].config
 
     def _leave(self, trial: "_Trial") -> None:
         assert trial.slot is not None  # it was seated
