@@ -116,7 +116,6 @@ def test_arguments_come_back_as_they_were_and_numpys_numbers_as_pythons(tmp_path
         frozenset({1}),
         Path("maze.txt"),
     ],
-    ids=repr,
 )
 def test_an_argument_that_no_file_gives_back_is_named_and_asked_for(tmp_path, told):
     checkpoint = saved(tmp_path, env_kwargs={"told": told})
@@ -153,7 +152,6 @@ def test_a_wrappers_arguments_are_held_as_the_environments_are(tmp_path):
         (partial(Pays), BY_NAME),
         (doubled, f"{__name__}:doubled"),
     ],
-    ids=repr,
 )
 def test_a_wrapper_is_held_by_its_name_with_the_keywords_of_a_partial(tmp_path, wrapper, held):
     game = find_game("Told-v0", wrappers=[wrapper])
@@ -165,7 +163,7 @@ def test_a_wrapper_is_held_by_its_name_with_the_keywords_of_a_partial(tmp_path, 
 @pytest.mark.parametrize(
     "wrapper",
     [lambda env: Pays(env, 2), partial(lambda env, n: Pays(env, n), n=2), partial(twice, 2), Factory(), Factory().wrap],
-    ids=repr,
+    ids=["lambda", "partial of a lambda", "partial with a position", "object", "method"],
 )
 def test_a_wrapper_without_a_name_trains_and_is_asked_for_where_its_agent_plays(tmp_path, wrapper):
     def local(env):
