@@ -152,7 +152,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         run=against_random,
         scales={
             "minutes": Populations(2, 20_000, members=5, phases=5, **_FAST),
-            "hours": tuple(Populations(2, 75_000, first_seed=seed, **_FAST) for seed in (0, 2)),
+            "hours": tuple(Populations(2, 75_000, first_seed=seed, **_FAST) for seed in (0, 2, 4)),
             "paper": Populations(1, members=80, processes=1, **_FAST | _MS_PACMAN),
         },
     ),
