@@ -28,6 +28,7 @@ _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
 _UP_S = 120.0  # in which all workers must have come up
 _ASKED_S = 1.0  # between two looks whether they still have to
+_AT_ONCE_S = 0.001  # of 0 Dask takes for ever
 _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _BEFORE = "distributed.nanny.pre-spawn-environ"
 _PAGES = "distributed.scheduler.http.routes"
@@ -194,7 +195,7 @@ def _wait_for(client: Client, nodes: int, unless: Callable[[], bool]) -> None:
     while not unless():
         left = until - time.monotonic()
         with suppress(TimeoutError):
-            client.wait_for_workers(nodes, timeout=max(0.0, min(_ASKED_S, left)))
+            client.wait_for_workers(nodes, timeout=max(_AT_ONCE_S, min(_ASKED_S, left)))
             return
         there = len(client.scheduler_info(n_workers=-1)["workers"])
         if there >= nodes:  # just now
