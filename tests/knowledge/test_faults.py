@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.knowledge.studies import a_study
-from workbench.core.errors import WorkbenchError
+from tests.support import small_disk
+from workbench.core.errors import DatabaseError, WorkbenchError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import DiskFull, KnowledgeBase, StudyLog, backup, check
 
@@ -178,3 +179,20 @@ def test_every_write_may_fail_and_what_is_there_is_whole_and_a_prefix(tmp_path, 
     assert min(found["writes"]) > 50  # the disk was really asked, and these have failed in turn
     assert found["told"].keys() == {"DatabaseError", "DiskFull"}
     assert sum(found["told"].values()) > 50 / stride
+
+
+def test_what_lies_on_a_full_disk_is_read_and_not_called_damaged(tmp_path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        path = disk / "kb.db"
+        with closing(StudyLog(path, "one", {})) as log:
+            log.append(a_study())
+        fill = disk / "ballast"
+        with suppress(OSError), fill.open("wb", buffering=0) as ballast:
+            while True:
+                ballast.write(bytes(4096))
+        with KnowledgeBase(path) as kb:
+            assert len(kb["one"].events()) == len(a_study())
+        with pytest.raises(DatabaseError, match=r"kb\.db cannot be opened, the disk is full: make space$"):
+            StudyLog(path, "one", {}, resume=True)
+        fill.unlink()
+        StudyLog(path, "one", {}, resume=True).close()

@@ -58,6 +58,9 @@ NONSENSE = (
     LookupError, ValueError, TypeError, AttributeError, AssertionError, StopIteration, ArithmeticError, RecursionError
 )  # fmt: skip
 HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# Space can be lacking for the rows, for the file they go through, or for the index of that file, for which a reader too
+# needs some. A quota that is used up is told as an error of writing.
+FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 _INTERRUPTED = {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}  # what a reader may not mend
 
 
@@ -137,7 +140,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def _connect_for_reading(path: Path) -> sqlite3.Connection:
-    """Connect without any right to write; where nobody has one, as on a read-only mount, as to one at rest."""
+    """Connect without any right to write; where nobody can, on a read-only mount or a full disk, as to one at rest."""
 
     def connect(how: str) -> sqlite3.Connection:
         return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_WAIT_S, check_same_thread=False)
@@ -148,7 +151,8 @@ def _connect_for_reading(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as err:
         log = path.with_name(f"{path.name}-wal")
         kind = 0 if err.sqlite_errorcode in _INTERRUPTED else err.sqlite_errorcode & 0xFF
-        if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not (log.exists() and log.stat().st_size):
+        closed = kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or err.sqlite_errorcode in FULL
+        if closed and not (log.exists() and log.stat().st_size):
             connection.close()
             connection = connect("mode=ro&immutable=1")
     except (sqlite3.DatabaseError, UnicodeDecodeError):  # SQLite's message quotes the damaged bytes
@@ -167,7 +171,7 @@ def database_errors(path: Path) -> Iterator[None]:
         code = getattr(err, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in HELD:  # the low byte: the kind, whatever the occasion
             raise DatabaseError(f"{path} is held by another process ({err}): end that, or try again") from None
-        if code == sqlite3.SQLITE_FULL:
+        if code in FULL:
             raise DatabaseError(f"{path} cannot be opened, the disk is full: make space") from None
         if code in _INTERRUPTED:
             raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None

@@ -16,11 +16,7 @@ from workbench.core.places import check_study_name, real_path
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.lock import claim
 from workbench.knowledge.reader import decode_events, identity_of, last_metric_of
-from workbench.knowledge.schema import HELD, database_errors, open_for_writing
-
-# Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
-# up is told as an error of writing.
-_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+from workbench.knowledge.schema import FULL, HELD, database_errors, open_for_writing
 
 
 class DiskFull(DatabaseError):
@@ -115,7 +111,7 @@ class StudyLog:
                 self._names = known  # what was added to them is not in the file
                 if err.sqlite_errorcode == sqlite3.SQLITE_FULL:
                     raise DiskFull(f"no space left to write to {self._path} ({err}): make space") from None
-                if err.sqlite_errorcode in _FULL:
+                if err.sqlite_errorcode in FULL:
                     what = f"{self._path} cannot be written to ({err})"
                     raise DiskFull(f"{what}: make space, or see to the disk") from None
                 if err.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
