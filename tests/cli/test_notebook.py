@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.notebooks import execute, outputs, read
+from tests.support import small_disk
 from workbench.cli.main import main
 from workbench.knowledge import KnowledgeBase
 
@@ -75,3 +76,10 @@ def test_notebooks_are_copied_into_a_folder_and_never_over_others(tmp_path, caps
     assert copied == sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
     assert main(["notebooks", str(tmp_path / "mine")]) == 2
     assert f"holds {copied[0]} already" in capsys.readouterr().err
+
+
+def test_of_a_notebook_that_finds_no_space_nothing_is_left(tmp_path, capsys) -> None:
+    with small_disk(tmp_path / "disk", "8k") as disk:  # a page for the folder's names, and one for a part of the first
+        assert main(["notebooks", str(disk / "mine")]) == 2
+        assert capsys.readouterr().err.endswith(".ipynb cannot be written: No space left on device: make space\n")
+        assert list((disk / "mine").iterdir()) == []

@@ -3,7 +3,6 @@
 import argparse
 import sys
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 
@@ -30,15 +29,16 @@ def add_parsers(commands: Any) -> None:
 
 def _notebooks(arguments: argparse.Namespace) -> int:
     from workbench.core.errors import InvalidInput
-    from workbench.core.places import NOTEBOOKS
+    from workbench.core.places import NOTEBOOKS, whole_file
 
     folder = Path(arguments.folder)
     sources = sorted(NOTEBOOKS.glob("*.ipynb"))
     if there := [source.name for source in sources if (folder / source.name).exists()]:
         raise InvalidInput(f"{folder} holds {there[0]} already, perhaps with work of yours: choose another folder")
-    folder.mkdir(parents=True, exist_ok=True)
     for source in sources:
-        print(copyfile(source, folder / source.name))
+        with whole_file(folder / source.name) as part:
+            part.write_bytes(source.read_bytes())
+        print(folder / source.name)
     return 0
 
 
