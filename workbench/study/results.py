@@ -156,21 +156,14 @@ class Results:
         """The configurations by the scores on which the study chose them; see `workbench.analysis.claims`."""
         from workbench.analysis import claims, leader_of
 
-        return claims(self._planned, self.frames.aim.mode, self.judged_by, leader_of(self.frames.decisions))
+        return claims(_planned(self), self.frames.aim.mode, self.judged_by, leader_of(self.frames.decisions))
 
     @property
     def confirmed(self) -> "pd.DataFrame":
         """What fresh seeds say of the best configurations, the best first; see `workbench.analysis.confirmed`."""
         from workbench.analysis import confirmed
 
-        return confirmed(self._planned, self.frames.phases, self.frames.aim.mode, self.judged_by)
-
-    @property
-    def _planned(self) -> "pd.DataFrame":
-        """The trials without phases beyond those that the study gives one, which a person added."""
-        from workbench.analysis import up_to
-
-        return up_to(self.frames.trials, self.frames.phases, self.size.n_phases)
+        return confirmed(_planned(self), self.frames.phases, self.frames.aim.mode, self.judged_by)
 
     @property
     def has_lineage(self) -> bool:
@@ -294,6 +287,13 @@ class Results:
 
     __repr__ = __str__ = summary_text
     _repr_html_ = summary_html
+
+
+def _planned(found: Results) -> "pd.DataFrame":
+    """Give the trials without phases beyond those that the study gives one, which a person added."""
+    from workbench.analysis import up_to
+
+    return up_to(found.frames.trials, found.frames.phases, found.size.n_phases)
 
 
 def _trials_table(f: Frames) -> "pd.DataFrame":
