@@ -141,6 +141,32 @@ def test_workers_that_do_not_come_up_are_told_in_one_line(monkeypatch, up_s) -> 
         pass
 
 
+_KILLED_ONCE = """
+import os, signal
+
+try:
+    os.close(os.open({marker!r}, os.O_CREAT | os.O_EXCL))
+except FileExistsError:
+    pass
+else:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_killed_while_it_comes_up_is_replaced(tmp_path, monkeypatch, capfd) -> None:
+    class ToldNanny(local.ToldNanny):
+        def __init__(self, *arguments, **settings) -> None:
+            super().__init__(*arguments, **settings)
+            self.preload = [*self.preload, _KILLED_ONCE.format(marker=str(tmp_path / "killed"))]
+
+    monkeypatch.setattr(local, "ToldNanny", ToldNanny)
+    monkeypatch.setattr(local, "_LOOK_S", 0.1)
+    with local_client(2) as client:
+        assert (tmp_path / "killed").exists()
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 2
+    assert capfd.readouterr() == ("", "")
+
+
 def test_nobody_waits_for_workers_that_are_wanted_no_more(monkeypatch) -> None:
     monkeypatch.setattr(local, "_UP_S", 0.01)
     with local_client(6, unless=lambda: True) as client:

@@ -15,6 +15,7 @@ from typing import Any
 import dask
 import distributed.utils
 from distributed import Client, LocalCluster, Nanny
+from distributed.core import Status
 from distributed.security import Security
 
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
@@ -144,8 +145,8 @@ def local_client(
             )
         with cluster, Client(cluster, set_as_default=False) as client:
             cluster.scale(nodes)
-            _wait_for(client, nodes, unless)
             with _kept_up(cluster):
+                _wait_for(client, nodes, unless)
                 yield client
 
 
@@ -252,12 +253,18 @@ def _allow_files(needed: int) -> None:
 
 @contextmanager
 def _kept_up(cluster: LocalCluster) -> Iterator[None]:
-    """Replace nannies that have given up, or were given up: by itself a local cluster only ever shrinks."""
+    """Replace nannies that have given up, were given up, or lost their worker before it was up.
+
+    By itself a local cluster only ever shrinks.
+    """
     over = threading.Event()
 
     def look() -> None:
         while not over.wait(_LOOK_S):
             with suppress(Exception):  # the cluster is on its way out, or it will do at the next look
+                for name, nanny in list(cluster.workers.items()):
+                    if nanny.status == Status.failed:
+                        del cluster.workers[name]
                 cluster.scale(len(cluster.worker_spec))
 
     thread = threading.Thread(target=look, name="workbench local cluster", daemon=True)
