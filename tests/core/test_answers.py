@@ -84,18 +84,33 @@ def test_no_trial_that_is_not_paused_is_asked_for_again(stands) -> None:
         asked(Two(), lambda _: stands, lambda _: (0, {}))
 
 
-@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
-def test_a_paused_trial_is_asked_for_with_the_phase_that_it_goes_on_with(events) -> None:
+@pytest.mark.parametrize("logged", [False, True], ids=["raced", "logged"])
+@pytest.mark.parametrize(
+    ("forgotten", "said"), [("phase", "in phase 0"), ("parent", "without a parent")], ids=["phase", "parent"]
+)
+def test_a_paused_trial_is_asked_for_with_the_phase_and_the_weights_that_it_goes_on_with(
+    forgotten, said, logged
+) -> None:
+    events = [] if logged else None
+
     class Forgetful(Two):
         def ask(self):
-            return super().ask() or Run(self.paused, {"x": 1}, parent=self.paused)
+            if (run := super().ask()) is not None:
+                return run
+            given = {"parent": self.paused, "phase": 1}
+            del given[forgotten]
+            return Run(self.paused, {"x": 1}, **given)
 
         def tell(self, report):
             self.paused = report.trial
             return {report.trial: Decision(Verdict.PAUSE)}
 
-    refused(Forgetful(), events, r"trial \d in phase 0, which was paused before phase 1: give Run\(\d, .*, phase=1\)")
-    assert len([event for event in events or [] if event.kind is Kind.RUN]) == (0 if events is None else 2)
+    refused(
+        Forgetful(),
+        events,
+        rf"trial \d {said}, which was paused before phase 1: give Run\(\d, .*, parent=\d, phase=1\)",
+    )
+    assert len([event for event in events or [] if event.kind is Kind.RUN]) == 2 * logged
 
 
 @pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])

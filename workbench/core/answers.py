@@ -127,10 +127,11 @@ def _check_begun(run: Run, name: str) -> None:
 
 
 def _check_resumed(run: Run, phase: int, config: Config, name: str) -> None:
-    """Refuse to go on with a paused trial in another phase than is due, or with another configuration."""
-    if run.phase != phase:
+    """Refuse to go on with a paused trial in another phase than is due, from nobody, or with another configuration."""
+    if run.phase != phase or run.parent is None:
+        asked = f"in phase {short(run.phase)}" if run.phase != phase else "without a parent"
         raise SchedulerError(
-            f"{name} asks for trial {run.trial} in phase {short(run.phase)}, which was paused before phase {phase}: "
+            f"{name} asks for trial {run.trial} {asked}, which was paused before phase {phase}: "
             f"give Run({run.trial}, config, parent={run.trial}, phase={phase})"
         )
     if not same_config(run.config, config):
