@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
@@ -20,6 +20,8 @@ def test_a_checkpoint_plays_into_a_file_that_a_notebook_shows(tmp_path, game, su
     with Image.open(shown.path) as image:
         assert image.size[0] == WIDTH
         assert image.n_frames > 6
+        delays = [frame.load() and frame.info["duration"] for frame in ImageSequence.Iterator(image)]
+    assert sum(delays) == pytest.approx(1000 * (shown.steps + 1) / 15, abs=5)
     html = shown._repr_html_()
     assert f"data:{kind};base64," in html
     assert f"score {shown.score:g} after {shown.steps} steps" in html
@@ -78,6 +80,7 @@ def test_files_of_another_kind_are_refused(tmp_path):
 def test_what_cannot_be_written_is_refused_before_anything_plays(tmp_path, monkeypatch):
     for given, said in (
         ({"fps": 0}, "to watch a game takes fps, a number above 0, got 0"),
+        ({"fps": 60}, r"a \.gif shows 50 steps a second at most, got fps=60: write a \.webp or \.mp4"),
         ({"max_steps": 0}, "takes max_steps, a whole number from 1, got 0"),
         ({"max_steps": "all"}, "takes max_steps, a whole number from 1, got 'all'"),
     ):

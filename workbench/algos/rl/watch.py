@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import ale_py
@@ -35,6 +36,8 @@ HISTORY = 120  # steps the curves show
 GREYS = 250  # palette entries 0 … 249 are greys, those behind them the colours below
 WHITE, BLUE, ORANGE, GREEN, RED, DIM = 249, 250, 251, 252, 253, 254
 COLOURS = {BLUE: (86, 180, 233), ORANGE: (230, 159, 0), GREEN: (0, 158, 115), RED: (213, 94, 0), DIM: (110, 110, 110)}
+DELAYS_MS = {".gif": 10, ".webp": 1}  # what a picture's delay is a multiple of
+MOST_FPS = 50  # of a .gif: browsers show shorter delays as a tenth of a second
 MIME = {".gif": "image/gif", ".webp": "image/webp", ".mp4": "video/mp4"}
 
 
@@ -116,7 +119,7 @@ def watch(
     max_steps : int
         Steps to draw at most; the game may go on after them.
     fps : float
-        Steps shown a second; 15 is the game's own speed on Atari, where a step is 4 of 60 frames.
+        Steps shown a second, 50 at most in a .gif; 15 is the game's own speed on Atari, where a step is 4 of 60 frames.
 
     Returns
     -------
@@ -134,6 +137,8 @@ def watch(
     for name, value, rule in (("max_steps", max_steps, whole(1)), ("fps", fps, POSITIVE)):
         if not rule.fits(value):
             raise InvalidInput(f"to watch a game takes {name}, {rule.words}, got {value!r}")
+    if path.suffix == ".gif" and fps > MOST_FPS:
+        raise InvalidInput(f"a .gif shows {MOST_FPS} steps a second at most, got fps={fps!r}: write a .webp or .mp4")
     if path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
         raise InvalidInput(f"writing {path.name} needs imageio-ffmpeg: install it, or write a .gif or .webp")
     model, env, rules = load_agent(checkpoint, game)
@@ -144,7 +149,7 @@ def watch(
         history = [*history[1 - HISTORY :], thought]
         frames.append(draw(env, history, names))
     with whole_file(path) as part:
-        _write(part, path.suffix.removeprefix("."), frames, fps)
+        _write(part, path.suffix, frames, fps)
     return Recording(path, history[-1].score, len(frames) - 1)
 
 
@@ -270,8 +275,10 @@ def _palette() -> list[int]:
 
 
 def _write(path: Path, kind: str, frames: list[Image.Image], fps: float) -> None:
-    if kind != "mp4":
-        frames[0].save(path, kind, save_all=True, append_images=frames[1:], duration=round(1000 / fps), loop=0)
+    if unit := DELAYS_MS.get(kind):
+        ends = [unit * round(1000 * number / fps / unit) for number in range(len(frames) + 1)]
+        delays = [end - start for start, end in pairwise(ends)]  # which add up to the pace asked for
+        frames[0].save(path, kind[1:], save_all=True, append_images=frames[1:], duration=delays, loop=0)
         return
     import imageio_ffmpeg
 

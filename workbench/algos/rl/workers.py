@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
+
 
 class Halted(Exception):
     """What a thread waits for will not come: another one has failed, or the phase is over."""
@@ -38,6 +40,7 @@ class Workers:
         """Start a thread; if it fails, the phase ends."""
 
         def guarded() -> None:
+            torch.get_num_threads()  # a thread that has not asked computes on all cores, whatever the process was told
             try:
                 work(*args)
             except Halted:

@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -269,6 +272,25 @@ def test_so_it_is_with_pixels():
 
 def test_the_synchronous_baseline_repeats_as_well():
     assert same(*(trajectory(tiny(concurrent=False, n_executors=n)) for n in (4, 4)))
+
+
+WEIGHTS = """
+from hashlib import sha256
+from workbench import HTS, Budget
+trial = HTS("CartPole-v1", phase=Budget(updates=30), n_agents=6, torch_threads=1, device="cpu")({}, seed=4)
+trial.train_phase(lambda metrics: None)
+print(sha256(b"".join(weight.detach().numpy().tobytes() for weight in trial.model.parameters())).hexdigest())
+trial.close()
+"""
+
+
+def test_its_threads_compute_on_as_many_cores_as_it_is_told_whatever_the_environment_says():
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    assert len({out_of(WEIGHTS, environment | threads) for threads in ({}, {"OMP_NUM_THREADS": "1"})}) == 1
+
+
+def out_of(script, environment):
+    return subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True).stdout
 
 
 def test_stopping_anywhere_and_going_on_changes_nothing(monkeypatch):

@@ -454,6 +454,17 @@ def test_a_trials_model_is_saved_and_loaded_as_any_of_sb3s(name, tmp_path):
     trial.close()
 
 
+def test_exploration_goes_on_from_where_it_was(tmp_path):
+    first, second = KINDS["dqn"]({}, 0), KINDS["dqn"]({}, 0)
+    first.train_phase(silent)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    model = first.model
+    assert second.model.exploration_rate == model.exploration_schedule(model._current_progress_remaining) > 0
+    for trial in (first, second):
+        trial.close()
+
+
 def test_a_checkpoint_never_runs_code(tmp_path):
     class Evil:
         def __reduce__(self):

@@ -152,6 +152,8 @@ class SB3Trial:
         if hasattr(self.model, "_n_calls"):
             self.model._n_calls = int(counters.get("calls", 0))
         self._schedule(self.model.num_timesteps, 0)
+        if hasattr(self.model, "exploration_schedule"):  # of DQN and its like, which look at it after a step
+            self.model.exploration_rate = self.model.exploration_schedule(self.model._current_progress_remaining)
         if counters["seed"] == self.seed:
             self._draws.restore(draws)
         env = self.model.env
