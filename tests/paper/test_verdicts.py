@@ -114,6 +114,9 @@ def test_a_rival_that_has_nearly_all_there_is_leaves_no_room_for_a_gain(low, hig
     pair = verdicts.better(CLAIM, gap, FROM, "ours less theirs", rival=[rival, rival])
     assert verdict(pair) == found
     assert ("near 500, the most there is" in pair[1].why) == (rival > 450)
+    busy = verdicts.better(CLAIM, gap, FROM, "ours less theirs", "points", rival=rival / 5, most=100)
+    assert verdict(busy) == found
+    assert ("near 100, the most there is" in busy[1].why) == (rival > 450)
 
 
 def test_being_alike_where_all_have_nearly_all_there_is_proves_nothing() -> None:

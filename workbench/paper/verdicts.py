@@ -95,12 +95,14 @@ def better(
     unit: str = "%",
     *,
     rival: npt.ArrayLike = -math.inf,
+    most: float = CARTPOLE_MOST,
 ) -> Pair:
     """Ask whether there is a gain, by an interval in per cent: all above 0; it differs if all is below `NEARLY`.
 
-    Over a rival whose scores are near the most of CartPole no such gain is possible: it differs if all is below 0.
+    Over a rival that is near the `most` there is, of CartPole's score or another, no such gain is possible: it differs
+    if all is below 0.
     """
-    bound = 0.0 if (full := _full(rival)) else NEARLY
+    bound = 0.0 if (full := _full(rival, most)) else NEARLY
     verdict: Verdict = "agrees" if measured.low > 0 else "differs" if measured.high < bound else "undecided"
     why = f"{why}{full}; agrees above 0, differs below {bound:g}"
     return number, Ours(measured.value, origin, verdict, why, unit, (measured.low, measured.high))
@@ -123,10 +125,10 @@ def where_needed(pair: Pair, gain: Interval) -> Pair:
     return number, replace(ours, verdict=verdict, why=f"{ours.why}; but nothing shows that without it they need be")
 
 
-def _full(scores: npt.ArrayLike) -> str:
+def _full(scores: npt.ArrayLike, most: float = CARTPOLE_MOST) -> str:
     """Say so where scores are, on average, near the most there is."""
-    near = float(np.mean(np.asarray(scores, float))) > (1 - NEARLY / 100) * CARTPOLE_MOST
-    return f"; near {CARTPOLE_MOST:g}, the most there is" if near else ""
+    near = float(np.mean(np.asarray(scores, float))) > (1 - NEARLY / 100) * most
+    return f"; near {most:g}, the most there is" if near else ""
 
 
 def met(

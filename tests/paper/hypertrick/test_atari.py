@@ -15,7 +15,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size, size_of
 from workbench.knowledge import Recording, StudyLog, record
 from workbench.paper.hypertrick import atari
-from workbench.paper.hypertrick.published import SAME, SOONER
+from workbench.paper.hypertrick.published import BUSIER, FASTER, SAME, SIMILAR, SOONER
 from workbench.study.file import read_preset, study_from
 
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
@@ -98,9 +98,12 @@ def test_what_another_learner_found_says_so(root, monkeypatch) -> None:
     assert all("; another learner, hts, and its space" in ours.why for _, ours in atari.counterparts(root))
 
 
-def test_over_games_it_is_asked_who_is_faster_and_one_game_decides_nothing(root) -> None:
+def test_over_games_it_is_asked_who_is_faster_and_busier_and_one_game_decides_nothing(root) -> None:
     claims = {what: of for (where, what), of in _found(root).items() if where == "Sec. 5.2.4"}
-    assert claims == {"HyperTrick generally ends earlier than Hyperband": ("undecided", 0)}
+    assert claims == {FASTER: ("undecided", 0), BUSIER: ("undecided", pytest.approx(0))}
+    used = min(study.summary["occupancy"] for study in atari.recorded_studies("boxing", root).values())
+    whys = [ours.why for number, ours in atari.counterparts(root) if number.what in (FASTER, BUSIER)]
+    assert all(f"on 2 nodes, which both keep busy for {100 * used:.0f} % of the time or more" in why for why in whys)
 
 
 def test_where_something_was_learned_the_best_is_compared_too(root, monkeypatch) -> None:
@@ -115,6 +118,7 @@ def test_where_something_was_learned_the_best_is_compared_too(root, monkeypatch)
     monkeypatch.setattr(atari, "recorded_studies", lambda game, root: studies if game == "boxing" else {})
     found = _found(root)
     assert found["Sec. 5.2.4", SOONER] == ("undecided", 0)
+    assert found["Sec. 5.2.4", SIMILAR] == ("undecided", pytest.approx(0))  # 13.5 for 13.5, in one game
     assert found["Sec. 5.2.4", SAME] == ("undecided", 1)  # by chance one time in three
     totals = studies["hypertrick"].summary
     excess = pytest.approx(100 * (totals["alpha"] - totals["alpha_expected"]))

@@ -2,9 +2,11 @@
 
 import pytest
 
-from workbench.paper.hypertrick.published import COLUMNS, NUMBERS
+from workbench.core.budget import Budget
+from workbench.paper.hypertrick.published import CLAIMS, COLUMNS, NUMBERS
 from workbench.paper.numbers import find
 from workbench.paper.scoreboard import scoreboard
+from workbench.study.file import read_file, study_from
 
 
 def test_hyperbands_completion_rate_follows_from_its_brackets() -> None:
@@ -25,6 +27,19 @@ def test_what_the_text_lost_of_table_4_is_told_in_every_row_of_it() -> None:
     rows = [row for row in scoreboard(paper="HyperTrick") if row.number.where == "Table 4"]
     assert len(rows) == 12
     assert all(COLUMNS in row.why for row in rows)
+
+
+def test_presets_are_named_where_they_give_the_number_alone(tmp_path) -> None:
+    named = {of: {n.where for n in (*NUMBERS, *CLAIMS) if of in n.why_not} for of in ("GAME-paper", "ms-pacman-SCH")}
+    assert named == {"GAME-paper": {"Table 1", "Sec. 5.2.1"}, "ms-pacman-SCH": {"Table 3"}}
+    file = tmp_path / "study.toml"
+    for scheduler in ("hypertrick", "hyperband"):
+        sizes = 'study.nodes = 46\ntrainable = {game = "Centipede", phase = {episodes = 500}}\n'
+        file.write_text(f'base = "ms-pacman-{scheduler}"\n{sizes}')
+        study = study_from(read_file(file), name="table-3")
+        assert study.nodes == 46
+        assert study.scheduler.n_phases == 27
+        assert study.trainable.phase == Budget(episodes=500)
 
 
 def test_a_number_that_the_paper_does_not_have() -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
 from workbench.paper.pbt.counterparts import AGAINST_RANDOM, _gained_more, by_size, digits_gan
-from workbench.paper.pbt.published import CLAIMS
+from workbench.paper.pbt.published import CLAIMS, FASTER, HIGHER
 from workbench.paper.scoreboard import scoreboard
 
 
@@ -127,10 +127,8 @@ def test_random_search_is_compared_in_pairs(name, tmp_path) -> None:
         for name, final in (("pbt", 130.0 + n), ("random", 100.0))
     ]
     keep_table(tmp_path / name, rows, ABOUT)
-    assert {what: verdict for what, (verdict, _) in verdicts(tmp_path, "PBT", "Sec. 4.1.2").items()} == {
-        "PBT ends higher than random search with as many members": "agrees",
-        "PBT learns faster than random search": "differs",
-    }
+    assert verdicts(tmp_path, "PBT", "Sec. 4.1.2")[HIGHER][0] == "agrees"
+    assert verdicts(tmp_path, "PBT", "Abstract, Sec. 1")[FASTER][0] == "differs"
 
 
 def test_a_score_near_500_is_cartpole_s_most_and_nothing_on_ms_pacman(tmp_path) -> None:

@@ -60,7 +60,8 @@ def schedulers(settings: Repetitions) -> Rows:
     -------
     rows
         One a scheduler: scheduler, repeats, the medians of `MEASURES` and their 95 % bootstrap intervals (``_low``,
-        ``_high``); last those of the paired differences. Times in the curves' units.
+        ``_high``); then those of the paired differences, and of these in per cent of what the rival had in the same
+        repetition. Times in the curves' units.
     """
     comparison = compare(preset(settings.preset), settings.repeats, processes=settings.processes)
     intervals = {
@@ -95,10 +96,14 @@ def redrawn_schedulers(settings: Redrawn) -> Rows:
 
 
 def _values(comparison: Comparison) -> dict[str, dict[str, Any]]:
-    """Give the repetitions' `MEASURES` of every scheduler, and of the first less each other."""
+    """Give the repetitions' `MEASURES` of every scheduler, and of the first less each other, also in per cent of it."""
     first, *others = comparison.labels
     found = {label: {m: comparison.values[label, m] for m in MEASURES} for label in comparison.labels}
-    return found | {f"{first} - {other}": {m: found[first][m] - found[other][m] for m in MEASURES} for other in others}
+    for other in others:
+        gaps = {m: found[first][m] - found[other][m] for m in MEASURES}
+        found[f"{first} - {other}"] = gaps
+        found[f"{first} - {other}, %"] = {m: 100 * gap / found[other][m] for m, gap in gaps.items()}
+    return found
 
 
 def _medians(comparison: Comparison) -> dict[str, dict[str, float]]:
