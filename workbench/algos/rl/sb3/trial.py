@@ -153,7 +153,8 @@ class SB3Trial:
             self.model._n_calls = int(counters.get("calls", 0))
         self._schedule(self.model.num_timesteps, 0)
         if hasattr(self.model, "exploration_schedule"):  # of DQN and its like, which look at it after a step
-            self.model.exploration_rate = self.model.exploration_schedule(self.model._current_progress_remaining)
+            rate = self.model.exploration_schedule(self.model._current_progress_remaining)
+            vars(self.model).update(exploration_rate=rate)
         if counters["seed"] == self.seed:
             self._draws.restore(draws)
         env = self.model.env
