@@ -128,6 +128,13 @@ def test_a_recording_s_provenance_that_is_none_is_one_line(db, tmp_path, about) 
         Recording.open(folder)
 
 
+def test_an_experiment_is_told_from_the_recording_of_a_study(tmp_path) -> None:
+    about = {"format": 2, "name": "pbt-toy", "command": "workbench reproduce pbt-toy --scale minutes"}
+    (tmp_path / "provenance.json").write_text(json.dumps(about))
+    with pytest.raises(DatabaseError, match=r"^no recording of a study in .*: it is of workbench reproduce pbt-toy"):
+        Recording.open(tmp_path)
+
+
 @pytest.mark.parametrize("damage", ["missing", "truncated", "newer"])
 def test_a_damaged_recording_is_refused(db, tmp_path, damage) -> None:
     folder = record(db, "one", tmp_path / "out")

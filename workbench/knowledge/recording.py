@@ -60,6 +60,8 @@ class Recording:
             about = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
             if not (isinstance(about, dict) and isinstance(about.get("format"), int)):
                 raise DatabaseError(f"no recording in {folder}: its provenance.json says no format: record it again")
+            if "spec" not in about and "command" in about:
+                raise DatabaseError(f"no recording of a study in {folder}: it is of {about['command']}")
             if about["format"] > _FORMAT:
                 raise DatabaseError(
                     f"{folder} has format {about['format']}, this workbench reads up to {_FORMAT}: upgrade it"
