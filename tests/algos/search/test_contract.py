@@ -526,6 +526,17 @@ def test_what_gives_no_configurations_is_refused(given) -> None:
         HyperTrick(given, 4, 2)
 
 
+def test_a_searcher_that_cannot_hear_of_reports_is_refused_before_anything_runs() -> None:
+    class Deaf:
+        def suggest(self, trial):
+            return {"x": 1}
+
+    with pytest.raises(
+        InvalidInput, match=r"^Deaf lacks observe\(report\): a searcher that learns of no report passes$"
+    ):
+        HyperTrick(Deaf(), 4, 2)
+
+
 def test_switches_and_lists_of_another_kind_are_refused(scheduler) -> None:
     """The word "no" would have switched something on."""
     for setting in fields(scheduler):

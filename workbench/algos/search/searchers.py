@@ -27,6 +27,8 @@ def searcher_of(scheduler: object, given: Searched, seed: int = 0) -> Searcher:
             f"{name} draws configurations from a Space, a dict of dimensions such as "
             f'{{"lr": LogUniform(1e-4, 1e-1)}}, or a searcher; got {short(given)}'
         )
+    if not callable(getattr(given, "observe", None)):
+        raise InvalidInput(f"{type(given).__name__} lacks observe(report): a searcher that learns of no report passes")
     return given
 
 
