@@ -128,6 +128,20 @@ def test_fresh_seeds_reverse_what_luck_had_chosen() -> None:
     assert (table["confirmed"] <= table["high"]).all()
 
 
+def test_fresh_scores_after_few_phases_stand_after_those_of_more_and_are_not_held_against_them() -> None:
+    fresh = [(1, True, 3, 45.0), (1, True, 3, 35.0), (2, True, 1, 99.0), (2, True, 1, 98.0), (0, True, 3, 10.0)]
+    for mode, order in (("max", [1, 0, 2]), ("min", [0, 1, 2])):
+        table = confirmed_of(*CHOSEN, *fresh, (0, True, 3, 9.0), mode=mode)
+        assert table["candidate"].tolist() == order
+        assert table["beaten_by_first"].isna().tolist() == [True, False, True]
+
+
+def test_one_fresh_seed_of_many_that_failed_stands_after_the_means_of_others() -> None:
+    many = [(0, True, 3, score) for score in (10.0, 11.0, 12.0)]
+    assert confirmed_of(*CHOSEN, *many, (1, True, 3, 99.0))["candidate"].tolist() == [0, 1]
+    assert confirmed_of(*CHOSEN, *many, *[(1, True, 3, 99.0)] * 2)["candidate"].tolist() == [1, 0]
+
+
 def test_fresh_seeds_that_ran_further_count_by_what_they_had_after_as_many_phases() -> None:
     trials = trials_of((0, False, 1, 1.0), (0, True, 3, 3.0), (0, True, 1, 2.0))
     (row,) = confirmed(trials, phases_of(trials, earlier=1.0)).to_dict("records")

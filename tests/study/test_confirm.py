@@ -25,6 +25,7 @@ from workbench.core.seeds import trial_seed
 from workbench.knowledge import StudyLog, check
 from workbench.study.attached import AttachedStudy
 from workbench.study.confirm import requests_to_confirm
+from workbench.study.export import export
 from workbench.study.results import Results
 from workbench.study.run import confirm
 
@@ -147,6 +148,21 @@ def test_fresh_seeds_that_ran_less_than_is_claimed_by_now_are_made_up_for(tmp_pa
     write_log(study.db, study.name, [*events, Event(Kind.STUDY_ENDED, 2.0)], study.spec)
     assert Results.open(study.db, study.name).confirmed["confirmed_on"].tolist() == [1]
     assert [one.data["phases"] for one in requests_to_confirm(study, top=1, seeds=2)] == [2]
+
+
+def test_what_was_stopped_early_is_not_the_one_to_take_for_being_confirmed(tmp_path) -> None:
+    study = Study("early", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db")
+    events = [Event(Kind.STUDY_STARTED, 0.0), *ran(0, 0, 4.0, 5.0), *ran(1, 1, 9.0)]
+    events += [event for trial in (2, 3) for event in ran(trial, 1, 9.0, confirms=True)]
+    write_log(study.db, study.name, [*events, Event(Kind.STUDY_ENDED, 2.0)], study.spec)
+    results = Results.open(study.db, study.name)
+    assert results.confirmed["candidate"].tolist() == [1]
+    assert (results.best["trial"], results.best_score) == (0, 5.0)
+    assert "claimed on one seed" in str(results)
+    optuna = pytest.importorskip("optuna")
+    made = optuna.load_study(study_name="early", storage=f"sqlite:///{export(study.db, 'early', 'optuna')}")
+    told = [(one.state.name, one.user_attrs["confirms"]) for one in made.trials]
+    assert told == [("COMPLETE", False), ("PRUNED", False), ("PRUNED", True), ("PRUNED", True)]
 
 
 def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:

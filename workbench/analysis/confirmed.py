@@ -79,10 +79,10 @@ def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
     return rows.reset_index()
 
 
-def ranked(rows: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+def ranked(rows: pd.DataFrame, mode: str = "max", score: str = "claimed") -> pd.DataFrame:
     """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`."""
-    few = 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
-    by_rank = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
+    few = 2 * rows[f"{score}_on"] < rows.groupby("phases")[f"{score}_on"].transform("max")
+    by_rank = rows.assign(few=few).sort_values(["phases", "few", score], ascending=[False, True, mode == "min"])
     return by_rank.drop(columns="few").reset_index(drop=True)
 
 
@@ -107,10 +107,10 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
     Returns
     -------
     DataFrame
-        A row a confirmed configuration, the best by its fresh seeds first: the columns of `claims`, then confirmed
-        (interquartile mean of the fresh seeds' scores after as many phases), low, high (its 95 % bootstrap interval;
-        NaN of one seed), confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better
-        than one of this row's; NaN in the first).
+        A row a confirmed configuration, in the order of `claims` by what its fresh seeds come to: the columns of
+        `claims`, then confirmed (interquartile mean of the fresh seeds' scores after as many phases), low, high (its
+        95 % bootstrap interval; NaN of one seed), confirmed_on (seeds), beaten_by_first (probability that a run of the
+        first row's is better than one of this row's; NaN in the first, and in those of fewer phases).
         Fresh seeds that failed or have not run as far as the claim are not counted.
 
     References
@@ -137,13 +137,9 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
 def _ranked(rows: list[dict[str, Any]], scores: dict[Any, Any], mode: str) -> pd.DataFrame:
     names = ["candidate", "trial", "phases", "claimed", "claimed_on", "confirmed", "low", "high", "confirmed_on"]
     whole = dict.fromkeys(("candidate", "trial", "phases", "claimed_on", "confirmed_on"), int)
-    table = (
-        pd.DataFrame(rows, columns=names)
-        .astype(whole)
-        .sort_values("confirmed", ascending=mode == "min", ignore_index=True)
-    )
+    table = ranked(pd.DataFrame(rows, columns=names).astype(whole), mode, "confirmed")
     sign = -1.0 if mode == "min" else 1.0
     ordered = [sign * scores[candidate] for candidate in table["candidate"]]
-    beaten = [probability_of_improvement(ordered[0], other) for other in ordered[1:]]
-    table["beaten_by_first"] = [float("nan"), *beaten][: len(table)]
-    return table
+    beaten = [probability_of_improvement(ordered[0], other) for other in ordered]
+    alike = (table["phases"] == table["phases"].max()) & (table.index > 0)
+    return table.assign(beaten_by_first=pd.Series(beaten, dtype=float).where(alike))

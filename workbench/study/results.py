@@ -101,12 +101,12 @@ class Results:
     def best(self) -> dict[str, Any]:
         """Which configuration to take: the first row of `confirmed`, else of `claims`; empty before the first score.
 
-        That is the best by fresh seeds; without any, the scheduler's leader; where it names none, the best of those
-        that ran the furthest, phases beyond the study's own not counted, by the last scores of all their seeds. The
-        luckiest phase, in `summary`, may be of another.
+        That is the best by fresh seeds, where they ran as far as what is claimed to be best; else the scheduler's
+        leader; where it names none, the best of those that ran the furthest, phases beyond the study's own not counted,
+        by the last scores of all their seeds. The luckiest phase, in `summary`, may be of another.
         """
-        rows = self.claims if self.confirmed.empty else self.confirmed
-        return next(iter(rows.to_dict("records")), {})  # type: ignore[arg-type]
+        claimed, fresh = ([*rows.head(1).to_dict("records"), {}][0] for rows in (self.claims, self.confirmed))
+        return fresh if fresh and fresh["phases"] >= claimed["phases"] else claimed
 
     @property
     def best_config(self) -> dict[str, Any]:

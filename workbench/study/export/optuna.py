@@ -10,7 +10,7 @@ from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Config, Scalar
-from workbench.core.record import space_of_record
+from workbench.core.record import size_of_record, space_of_record
 from workbench.study.export.exporter import Exporter, needed, own_database, shown, storage_url
 
 _MARK = "rl-workbench"
@@ -20,6 +20,7 @@ class OptunaExport(Exporter):
     """Keep an Optuna study of the same name: a trial a trial, a score a phase as intermediate values.
 
     A trial that ran all its phases is COMPLETE with its last score, one that was stopped PRUNED, one that failed FAIL.
+    So is a fresh seed of one that was stopped PRUNED; its attribute ``confirms`` is true.
     Optuna's finished trials never change: what a person lets such a trial run further is in the next export.
     With a second objective the study has two directions, and no intermediate values.
 
@@ -62,6 +63,7 @@ class OptunaExport(Exporter):
             warnings.simplefilter("ignore")  # Optuna calls the names of objectives experimental
             study.set_metric_names(["score"] if aim.second is None else ["score", aim.second])
         self._space: Mapping[str, Domain] = space_of_record(self.spec) or {}
+        self._n_phases = size_of_record(self.spec).n_phases or 0
         return study
 
     def _trial(self, number: int) -> None:
@@ -81,7 +83,8 @@ class OptunaExport(Exporter):
             return
         states = self._optuna.trial.TrialState
         values = self._values(number)
-        state = states.COMPLETE if trial.standing == "finished" and values else states.PRUNED
+        whole = trial.standing == "finished" and not (trial.confirms and trial.phases < self._n_phases)
+        state = states.COMPLETE if whole and values else states.PRUNED
         state = states.FAIL if trial.state is TrialState.FAILED else state
         self._storage.set_trial_state_values(there, state=state, values=None if state is states.FAIL else values)
         self._over.add(number)
@@ -89,11 +92,12 @@ class OptunaExport(Exporter):
     def _begun(self, number: int) -> int:
         trial, optuna = self.ledger.trials[number], self._optuna
         domains = {name: _distribution(optuna, self._space.get(name), value) for name, value in trial.config.items()}
+        about = {"trial": number, "seed": trial.seed, "parent": trial.parent, "confirms": trial.confirms}
         made = optuna.trial.create_trial(
             state=optuna.trial.TrialState.RUNNING,
             params={name: value for name, value in trial.config.items() if domains[name] is not None},
             distributions={name: domain for name, domain in domains.items() if domain is not None},
-            user_attrs={"trial": number, "seed": trial.seed, "parent": trial.parent, **_kept(trial.config)},
+            user_attrs=about | _kept(trial.config),
         )
         return int(self._storage.create_new_trial(self._study._study_id, template_trial=made))
 
