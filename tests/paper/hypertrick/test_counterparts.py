@@ -48,11 +48,8 @@ def test_a_simulation_speaks_to_claims_and_stands_for_no_game(tmp_path) -> None:
     assert set(ratios) == {("not run", None)}
 
 
-@pytest.mark.parametrize(
-    ("rate", "verdict"),
-    [((60, 55, 65), "agrees"), ((28, 22, 65), "agrees"), ((60, 15, 80), "undecided"), ((3, 1, 4), "differs")],
-)
-def test_the_rate_and_gamma_dominate_where_the_lesser_of_both_is_clear_of_t_max(tmp_path, rate, verdict) -> None:
+@pytest.mark.parametrize("rate", [(60, 55, 65), (28, 22, 65), (3, 1, 4)])
+def test_how_far_the_lesser_of_rate_and_gamma_is_from_t_max_is_shown_of_other_games_than_the_papers(tmp_path, rate):
     shares = {"learning_rate": rate, "gamma": (30, 25, 40), "t_max": (10, 5, 20)}
     rows = [
         {"hyperparameter": name, "trials": 46, "r2": 0.5}
@@ -61,7 +58,7 @@ def test_the_rate_and_gamma_dominate_where_the_lesser_of_both_is_clear_of_t_max(
     ]
     keep_table(tmp_path / "curves-importance", rows, ABOUT)
     assert verdicts(tmp_path, "HyperTrick", "App. A.2") == {
-        T_MAX_LAST: (verdict, pytest.approx(min(rate[0], 30) - 10)),
+        T_MAX_LAST: ("not comparable", pytest.approx(min(rate[0], 30) - 10)),
         "t_max has little influence": ("agrees", pytest.approx(10)),
     }
 

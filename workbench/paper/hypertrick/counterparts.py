@@ -158,7 +158,8 @@ def _important(shares: dict[str, Interval], on: str, origin: Origin) -> Pairs:
     ahead = Interval(lesser.value - t_max.value, lesser.low - t_max.high, lesser.high - t_max.low)
     number = find(CLAIMS, "App. A.2", T_MAX_LAST)
     wide = "limits of each share by itself, as a rule wider than their difference's"
-    yield above(number, ahead, 0, origin, f"the lesser share of both less t_max's ({wide}); {on}", "points")
+    why = f"the lesser share of both less t_max's ({wide}); {on}; another game"
+    yield not_comparable(number, ahead.value, origin, why, "points", ahead)
     number = find(CLAIMS, "App. A.2", "t_max has little influence")
     yield below(number, t_max, 33.3, origin, f"its share, a third if all were alike; {on}", "%")
 
