@@ -105,8 +105,9 @@ class Results:
         leader; where it names none, the best of those that ran the furthest, phases beyond the study's own not counted,
         by the last scores of all their seeds. The luckiest phase, in `summary`, may be of another.
         """
-        claimed, fresh = ([*rows.head(1).to_dict("records"), {}][0] for rows in (self.claims, self.confirmed))
-        return fresh if fresh and fresh["phases"] >= claimed["phases"] else claimed
+        claimed, fresh = self.claims, self.confirmed
+        far = not fresh.empty and fresh["phases"].iloc[0] >= claimed["phases"].iloc[0]
+        return next(iter((fresh if far else claimed).to_dict("records")), {})  # type: ignore[arg-type]
 
     @property
     def best_config(self) -> dict[str, Any]:

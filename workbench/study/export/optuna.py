@@ -97,7 +97,7 @@ class OptunaExport(Exporter):
             state=optuna.trial.TrialState.RUNNING,
             params={name: value for name, value in trial.config.items() if domains[name] is not None},
             distributions={name: domain for name, domain in domains.items() if domain is not None},
-            user_attrs=about | _kept(trial.config),
+            user_attrs={**about, **_kept(trial.config)},
         )
         return int(self._storage.create_new_trial(self._study._study_id, template_trial=made))
 
