@@ -1,6 +1,7 @@
 """Lineages, worked by hand on a population of three, and against the scheduler's own books."""
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import SPACE, MemoryLog, RandomTimes
-from workbench.algos.search import PBT, RandomSearcher, Seeded
+from workbench.algos.search import MFPBT, PBT, RandomSearcher, Seeded
 from workbench.analysis import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.core.drive import drive
 from workbench.core.protocols import Event, Kind, Scheduler
@@ -240,12 +241,13 @@ def test_members_are_those_of_the_scheduler_and_every_weight_has_a_history(
 
 @pytest.mark.parametrize("exploit", ["truncation", "tournament", "none"])
 @pytest.mark.parametrize("n_slots", [1, 5, 9])
-@pytest.mark.parametrize("crash_rate", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("crash_rate", [0.0, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("kind", [PBT, partial(MFPBT, intervals=(1, 2))], ids=["pbt", "mfpbt"])
 def test_with_several_seeds_members_are_those_of_the_scheduler_whichever_trials_fail(
-    exploit, n_slots, crash_rate
+    kind, exploit, n_slots, crash_rate
 ) -> None:
     for seed in range(4):
-        population = PBT(SPACE, 4, 4, exploit=exploit, share=0.5, copy_weights=seed % 2 == 0, seed=seed)
+        population = kind(SPACE, 4, 4, exploit=exploit, share=0.5, copy_weights=seed % 2 == 0, seed=seed)
         scheduler = Seeded(population, 2)
         frames = frames_of(_driven(scheduler, seed, n_slots, crash_rate))
         known = lineage(frames.trials, frames.phases, frames.decisions)

@@ -31,7 +31,7 @@ def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame)
     A member goes on under a new trial whenever its weights or its hyperparameters are changed; the scheduler's reason
     names the donor, and heirs of equal donors are asked for in the order in which their members were stopped. With
     several seeds, all trials of a candidate follow those of one other: first those that were stopped, then those that
-    had failed, of which no reason names a donor.
+    had failed.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class _End:
     candidate: int
     at_s: float
     phase: int
-    donor: Any  # as a reason names it; None: all its trials failed
+    donor: Any  # as a reason names it; None: all its trials failed, and the log is of before it was told then
     trials: list[int] = field(default_factory=list)  # those with a donor; once it is followed, all, in the order to be
 
 
@@ -237,13 +237,14 @@ def _ends(decisions: pd.DataFrame, candidate_of: Mapping[int, int]) -> list[_End
         candidate = candidate_of[trial]
         if mode not in ("failed", FOR_SEEDS):
             scored.add(candidate)
-        if donor is None and mode == "failed" and "candidate" in row["reason"]:
+        if mode == "failed" and "candidate" in row["reason"]:
             n_left[candidate] -= 1
             if n_left[candidate]:
                 continue
             scored.discard(candidate)
-            if replaces and scored:
-                ends[candidate] = _End(candidate, row["at_s"], int(row["phase"]), None)
+            guessed = "member" not in row["reason"] and replaces and scored  # logs of before do not say it
+            if donor is not None or guessed:
+                ends[candidate] = _End(candidate, row["at_s"], int(row["phase"]), donor)
         elif donor is not None and row["verdict"] == "stop":
             end = ends.setdefault(candidate, _End(candidate, row["at_s"], int(row["phase"]), donor))
             end.trials.append(trial)

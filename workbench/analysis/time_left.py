@@ -40,8 +40,8 @@ def time_left(
     -------
     tuple of float or None
         Low and high end of about 95 %, s; of less while hardly any has ended, and where a few phases take much longer
-        than most: of exponential lengths on 16 slots, two times in three. ``None`` before `FEWEST_PHASES` phases have
-        ended, and without a slot.
+        than most: of 200 phases of exponential lengths on 16 slots, two times in three; of fewer, rarer. ``None``
+        before `FEWEST_PHASES` phases have ended, and without a slot.
     """
     if len(ended_s) < FEWEST_PHASES or n_slots < 1:
         return None

@@ -167,6 +167,16 @@ def test_a_failed_member_copies_the_best_and_loses_the_phase() -> None:
     assert (run.parent, run.phase) == (1, 1)
 
 
+def test_a_failed_member_that_goes_on_with_its_own_weights_keeps_their_score() -> None:
+    scheduler = begun(2, n_phases=4, copy_weights=False, explore=False)
+    for trial in (0, 1):
+        told(scheduler, trial, 0, float(trial))
+    assert told(scheduler, 0, 1, math.nan, failed=True) == ("stop", "failed")
+    assert told(scheduler, 1, 1, math.nan, failed=True) == ("stop", "failed")  # the other's score stands
+    runs = [scheduler.ask(), scheduler.ask()]
+    assert [(run.parent, run.phase) for run in runs] == [(0, 2), (1, 2)]
+
+
 @pytest.mark.parametrize("score", [-1.0, math.nan])
 def test_whom_a_loser_copies_is_drawn_from_the_top_share(score) -> None:
     """Trials 8 and 7 are the top fifth of ten, for one that has lost its score as well."""

@@ -253,14 +253,13 @@ class PBT:
 
     def _replace_failed(self, member: "Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
-        member.scores, member.returns = [], []
         self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
         heapq.heapify(self._waiting)
-        ranked = self._ranked(member)
+        ranked = [rival for rival in self._ranked(member) if rival is not member]
         top = ranked[: max(1, int(self.share * len(ranked) + 1e-9))]
         if not top or self.exploit == "none" or member.phase >= self.n_phases:
-            member.over = True
-            return Decision(Verdict.STOP, {"mode": "failed"})
+            member.over, member.scores, member.returns = True, [], []
+            return Decision(Verdict.STOP, {"mode": "failed", "member": member.index})
         return self._copy(member, _one_of(top, self._rng), {"mode": "failed"})
 
     # -- exploit and explore -----------------------------------------------------------------------------------

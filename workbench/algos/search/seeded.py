@@ -122,11 +122,13 @@ class Seeded:
         candidate = self._take(report)
         number = candidate.logged_as
         answers: dict[int, Decision] = {}
+        why: dict[str, Any] = {}  # of the candidate, where its last trial has failed
         if candidate.settled:
             for judged, decision in self.scheduler.tell(candidate.joined(JUDGES[self.judged_by])).items():
                 answers |= self._carry_out(self._candidates[judged], decision, report.trial)
+                why |= self._of_trial(0, decision.reason) if judged == candidate.inner and report.failed else {}
         if report.failed:
-            answers[report.trial] = Decision(Verdict.STOP, {"mode": "failed", "candidate": number})
+            answers[report.trial] = Decision(Verdict.STOP, {**why, "mode": "failed", "candidate": number})
         elif report.trial not in answers:
             why = {
                 "mode": FOR_SEEDS,
