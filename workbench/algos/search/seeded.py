@@ -122,13 +122,15 @@ class Seeded:
         candidate = self._take(report)
         number = candidate.logged_as
         answers: dict[int, Decision] = {}
-        why: dict[str, Any] = {}  # of the candidate, where its last trial has failed
+        failed: dict[str, Any] = {"mode": "failed", "candidate": number}
         if candidate.settled:
+            last = candidate.n_alive == 0
             for judged, decision in self.scheduler.tell(candidate.joined(JUDGES[self.judged_by])).items():
                 answers |= self._carry_out(self._candidates[judged], decision, report.trial)
-                why |= self._of_trial(0, decision.reason) if judged == candidate.inner and report.failed else {}
+                if last and judged == candidate.inner:  # the candidate's reason is that of its last trial
+                    failed = {**self._of_trial(0, decision.reason), **failed}
         if report.failed:
-            answers[report.trial] = Decision(Verdict.STOP, {**why, "mode": "failed", "candidate": number})
+            answers[report.trial] = Decision(Verdict.STOP, failed)
         elif report.trial not in answers:
             why = {
                 "mode": FOR_SEEDS,

@@ -20,7 +20,7 @@ class OptunaExport(Exporter):
     """Keep an Optuna study of the same name: a trial a trial, a score a phase as intermediate values.
 
     A trial that ran all its phases is COMPLETE with its last score, one that was stopped PRUNED, one that failed FAIL.
-    So is a fresh seed of one that was stopped PRUNED; its attribute ``confirms`` is true.
+    A fresh seed of one that was stopped is PRUNED too; the attribute ``confirms`` tells fresh seeds.
     Optuna's finished trials never change: what a person lets such a trial run further is in the next export.
     With a second objective the study has two directions, and no intermediate values.
 
