@@ -156,6 +156,6 @@ def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
         "title": board.title,
         "importance": board.importance,
         "color": theme.STUDY_COLORS[k % len(theme.STUDY_COLORS)],
-        "best": np.column_stack([hours[:-1], best[:, 1], best[:, 0]]).round(6).tolist(),
+        "best": np.column_stack([hours[:-1].round(6), best[:, 1], best[:, 0].round(6)]).tolist(),
         "node_h": round(float(hours[-1]), 6),
     }
