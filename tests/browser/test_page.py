@@ -486,7 +486,7 @@ def test_what_is_drawn_has_a_name_and_what_is_new_is_read_out(tab, running):
         assert len(canvas.get_attribute("aria-label")) > 10
     news = tab.locator(".wb [aria-live=polite]")
     leader = tab.locator(".wb-leader").text_content().split(":")[0].removeprefix("▲ ")
-    assert news.text_content().startswith(f"The study is running. {leader.capitalize()} has had the highest score, ")
+    assert news.text_content().startswith(f"The study is running. {leader.capitalize()} has had the best score, ")
     tab.evaluate("window.model.tell({ ...window.told, state: 'paused' }, ['', ''])")
     tab.wait_for_function(
         "document.querySelector('.wb [aria-live=polite]').textContent.startsWith('The study is paused by a person.')"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from tests.events import begun, ended, runs
 from tests.support import files
 from workbench.cli.main import main
 from workbench.cluster.place import Place
@@ -73,6 +74,17 @@ def test_show_gives_the_best_configuration_and_the_failures_as_toml_and_as_json(
     assert tomllib.loads(capsys.readouterr().out) == shown
     assert main(["show", "mine", "--db", "kb.db", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == shown
+
+
+def test_a_schedule_is_told_in_digits_that_tell_its_values_apart(folder, capsys) -> None:
+    log = StudyLog(folder / "kb.db", "small", SPEC)
+    config = {"lr": 1.49e-6, "gamma": 0.9999999, "batch": 1048576.0}
+    log.append([runs(0.0, 0, config), begun(0.0, 0, 0), ended(1.0, 0, 0, 0, 5e-9)])
+    log.close()
+    assert main(["schedule", "small", "--db", "kb.db"]) == 0
+    names, values = (line.split() for line in capsys.readouterr().out.splitlines())
+    told = dict(zip(names, values, strict=True))
+    assert told.items() >= {"lr": "1.49e-06", "gamma": "0.9999999", "batch": "1048576", "score": "5e-09"}.items()
 
 
 def test_show_writes_null_for_a_number_that_json_does_not_have(folder, capsys) -> None:

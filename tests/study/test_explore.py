@@ -111,6 +111,21 @@ def test_studies_called_nearly_alike_keep_a_file_each(tmp_path, monkeypatch) -> 
     assert alone == [f"parallel-coordinates-{name}" for name in names]
 
 
+def test_studies_that_minimise_stand_beside_none_that_maximise(explorer, tmp_path) -> None:
+    least = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}}), *POPULATION[1:]]
+    write_log(tmp_path / "kb.db", "least", least, SPEC)
+    refusal = r"studies that minimise \(least\) cannot stand beside studies that maximise \(bred\): compare those of"
+    with pytest.raises(InvalidInput, match=refusal):
+        Explorer(tmp_path / "kb.db", "bred", "least")
+    folders = [record(tmp_path / "kb.db", name, tmp_path / name) for name in ("bred", "least")]
+    with pytest.raises(InvalidInput, match=refusal):
+        Explorer.of_recordings(*folders)
+    with pytest.warns(UserWarning, match="left out, as the others are maximised: least; name them") as said:
+        assert [*Explorer(tmp_path / "kb.db").results] == [*explorer.results]
+    assert said[0].filename == __file__
+    assert Explorer(tmp_path / "kb.db", "least").table["best_score"].tolist() == [1.0]
+
+
 def test_a_study_that_is_not_there(explorer, tmp_path) -> None:
     with pytest.raises(StudyError, match="unknown study"):
         Explorer(tmp_path / "kb.db", "none")

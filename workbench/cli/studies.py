@@ -211,7 +211,7 @@ def _schedule(arguments: argparse.Namespace) -> int:
     from workbench.study.results import Results
 
     results = Results.open(arguments.db, arguments.name)
-    print(results.best_schedule(arguments.trial).to_string(index=False))
+    print(results.best_schedule(arguments.trial).to_string(index=False, float_format="{:.10g}".format))
     if arguments.out:
         print("written to", results.write_schedule(arguments.out, arguments.trial))
     return 0

@@ -1,6 +1,7 @@
 """What a study is after, and what ends it before its scheduler is done; kept with every start and resume."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -99,6 +100,16 @@ class Aim:
         words += [] if self.second is None else [f"second objective {self.second}, {self.second_mode}imised"]
         words += [] if self.target_score is None else [f"until a score of {self.target_score:g}"]
         return "; ".join(words + ([] if self.max_hours is None else [f"at most {self.max_hours:g} h"]))
+
+
+def check_one_mode(aims: Mapping[str, Aim]) -> None:
+    """Refuse to compare studies, given by name, of which one minimises and another maximises."""
+    low, high = ([name for name, aim in aims.items() if aim.mode == mode] for mode in ("min", "max"))
+    if low and high:
+        raise InvalidInput(
+            f"studies that minimise ({', '.join(low)}) cannot stand beside studies that maximise ({', '.join(high)}): "
+            "compare those of one kind"
+        )
 
 
 def _turned(told: Any) -> Any:

@@ -23,7 +23,7 @@ CAPTIONS = {
     "scores by phase": "How the scores at the end of each phase are distributed, and how many trials ended it.",
     "search space": "Where the trials of a phase lie in the search space, coloured by their score in it.",
     "score by hyperparameter": "Scores at phase ends against each hyperparameter; crosses are the last "
-    "scores of stopped trials.",
+    "scores of trials that were stopped or failed.",
     "parallel coordinates": "A line a trial through its hyperparameters to its last score.",
     "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
     "95 % intervals.",

@@ -1,6 +1,7 @@
 """Several studies side by side: numbers, figures, files."""
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from html import escape
@@ -8,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.core.aim import MODES, check_one_mode
 from workbench.core.showing import titled
 from workbench.knowledge import KnowledgeBase
 from workbench.knowledge.sheets import write_frame
@@ -33,10 +35,12 @@ class Explorer:
     db : path
         The knowledge base.
     *names : str
-        The studies; all, if none is named.
+        The studies; all, if none is named: of those that minimise and those that maximise the more, with a warning.
 
     Raises
     ------
+    InvalidInput
+        Of the studies that were named one minimises and another maximises.
     DatabaseError, StudyError
         There is no such file, or no such study in it.
 
@@ -49,9 +53,8 @@ class Explorer:
         with KnowledgeBase(db) as kb:
             studies = {name: kb[name] for name in (names or kb)}
             at = kb.path.absolute()
-            self.results: Mapping[str, Results] = {
-                name: Results(name, study.spec, study.frames(), at) for name, study in studies.items()
-            }
+            results = {name: Results(name, study.spec, study.frames(), at) for name, study in studies.items()}
+        self.results: Mapping[str, Results] = _of_one_mode(results) if names else _most_of_one_mode(results)
 
     @classmethod
     def of_recordings(cls, *folders: str | Path) -> "Explorer":
@@ -59,9 +62,9 @@ class Explorer:
         explorer = cls.__new__(cls)
         every = [(str(folder), Results.of_recording(folder)) for folder in folders]
         names = [results.name for _, results in every]
-        explorer.results = {
-            results.name if names.count(results.name) == 1 else folder: results for folder, results in every
-        }
+        explorer.results = _of_one_mode(
+            {results.name if names.count(results.name) == 1 else folder: results for folder, results in every}
+        )
         return explorer
 
     @cached_property
@@ -159,6 +162,22 @@ class Explorer:
 
     def _repr_html_(self) -> str:
         return str(self._shown.to_html(index=False, float_format="{:.4g}".format))
+
+
+def _of_one_mode(results: Mapping[str, Results]) -> Mapping[str, Results]:
+    check_one_mode({name: one.frames.aim for name, one in results.items()})
+    return results
+
+
+def _most_of_one_mode(results: Mapping[str, Results]) -> Mapping[str, Results]:
+    """Leave out, with a word, the fewer of the studies that minimise and those that maximise."""
+    modes = [one.frames.aim.mode for one in results.values()]
+    usual = max(MODES, key=modes.count)
+    others = [name for name, mode in zip(results, modes, strict=True) if mode != usual]
+    if others:
+        said = f"left out, as the others are {usual}imised: {', '.join(others)}; name them to compare them"
+        warnings.warn(said, stacklevel=3)
+    return {name: one for name, one in results.items() if name not in others}
 
 
 def _file_names(figures: Iterable[str]) -> list[str]:

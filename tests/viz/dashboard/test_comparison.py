@@ -7,6 +7,7 @@ from queue import Queue
 import numpy as np
 import pytest
 
+from tests.events import begun, ended, runs, write_log
 from tests.viz.dashboard.conftest import SPEC, Telling, in_order
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
@@ -95,6 +96,17 @@ def test_the_best_score_stands_against_node_hours(both):
     assert scores.tolist() == sorted(scores)
     assert np.all(hours * 3600 <= 2 * seconds + 1e-3)  # two nodes at most
     assert one["node_h"] >= hours[-1]
+
+
+def test_small_losses_are_told_as_they_are(db, logs):
+    scores = [5e-9, 1.234567891e-9]
+    for name in ("small", "smaller"):
+        first, second = (ended(k + 1.0, 0, k, 0, score) for k, score in enumerate(scores))
+        began = Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})
+        write_log(db, name, [began, runs(0.0, 0, {}), begun(0.0, 0, 0), first, begun(1.0, 0, 1), second], SPEC)
+    shown = Comparison(db, "small", "smaller", refresh_s=FOREVER)
+    assert [score for _, score, _ in told(shown)[0]["studies"][0]["best"]] == scores
+    shown.close()
 
 
 def test_a_simulated_study_is_marked(db, logs):

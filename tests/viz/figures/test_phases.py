@@ -20,7 +20,7 @@ def test_a_box_a_phase_every_score_and_how_many(frames):
     assert len(set(points.x)) == 4
     assert list(points.marker.symbol) == ["circle", "x", "circle", "circle"]
     assert [note.text for note in fig.layout.annotations] == ["3", "1", "trials"]
-    assert crosses.name == "last score of a stopped trial"
+    assert crosses.name == "last score of a stopped or failed trial"
 
 
 def test_of_thousands_of_phases_some_are_labelled_and_no_trace_is_one_phase() -> None:

@@ -117,6 +117,19 @@ def test_it_is_read_in_a_browser_and_its_tables_are_sorted(tmp_path, frames):
         tab.wait_for_selector("#missing", state="visible")
 
 
+@pytest.mark.skipif(chromium() is None, reason=MISSING)
+def test_numbers_are_sorted_by_all_their_digits_and_by_infinity(tmp_path):
+    scores = [0.999962, float("inf"), 0.999961, -float("inf"), 0.99997, float("nan")]
+    rows = pd.DataFrame({"score": scores, "trial": range(6)})
+    path = write_report(tmp_path / "one.html", "one", {}, {}, {"Rows": rows})
+    with browser_page() as tab:
+        tab.goto(path.as_uri())
+        for wanted in (["3", "2", "0", "4", "1", "5"], ["1", "4", "0", "2", "3", "5"]):
+            tab.get_by_role("button", name="score", exact=True).click()
+            assert tab.locator("table.sortable tbody td:last-child").all_text_contents() == wanted
+        assert tab.complaints == []
+
+
 @pytest.fixture(scope="module")
 def of_a_hundred(tmp_path_factory):
     """The report of a study of a hundred trials, as a person writes it."""
@@ -176,9 +189,10 @@ def test_light_and_dark(page):
 
 def test_cells():
     table = report.table_html(pd.DataFrame({"a": [1.23456, None], "b": ["<i>", None], "c": [{"k": 0.5}, {}]}))
-    assert '<td class="number">1.235</td><td>&lt;i&gt;</td><td>k = 0.5</td>' in table
+    assert '<td class="number" data-value="1.23456">1.235</td><td>&lt;i&gt;</td><td>k = 0.5</td>' in table
     assert '<td class="number">–</td><td>–</td><td>–</td>' in table
     assert ">1048576<" in report.table_html(pd.DataFrame({"batch": [1048576.0, None]}))
+    assert '<td class="number">0.25</td>' in report.table_html(pd.DataFrame({"score": [0.25]}))  # told in full
     assert ">-inf<" in report.table_html(pd.DataFrame({"score": [float("-inf"), 1.0]}))
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import traitlets
 
 from workbench import analysis
+from workbench.core.aim import check_one_mode
 from workbench.core.errors import InvalidInput
 from workbench.core.garbage import uncollected
 from workbench.core.ledger import standing_in
@@ -70,9 +71,7 @@ class Comparison(Explored):
             with uncollected():
                 self._read()
             self._take_as_sent()
-            modes = {board.ledger.aim.mode for _, board in self._studies.values()}
-            if len(modes) > 1:
-                raise InvalidInput("studies that minimise cannot stand beside studies that maximise: compare others")
+            check_one_mode({name: board.ledger.aim for name, (_, board) in self._studies.items()})
             self._opened = opened.pop_all()
         super().__init__(", ".join(board.title for _, board in self._studies.values()), refresh_s)
 
@@ -156,6 +155,6 @@ def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
         "title": board.title,
         "importance": board.importance,
         "color": theme.STUDY_COLORS[k % len(theme.STUDY_COLORS)],
-        "best": np.column_stack([hours[:-1], best[:, 1], best[:, 0]]).round(6).tolist(),
+        "best": np.column_stack([hours[:-1].round(6), best[:, 1], best[:, 0].round(6)]).tolist(),
         "node_h": round(float(hours[-1]), 6),
     }

@@ -28,7 +28,7 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     Returns
     -------
     Figure
-        Points coloured by phase, the last one a stopped trial reported as a cross: stopped trials are data too.
+        Points coloured by phase, the last one of a trial that was stopped or failed as a cross: such are data too.
     """
     points = scored_points(phases, trials, hyperparameters)
     if points.empty or not hyperparameters:

@@ -1,6 +1,7 @@
 """One HTML page a study: figures, tables, settings, to be read without a network."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -66,7 +67,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const [head, body] = [table.tHead.rows[0], table.tBodies[0]];
   const first = [...body.rows];
   const valueOf = (row, k) => {
-    const words = row.cells[k].textContent;
+    const cell = row.cells[k];
+    const words = cell.dataset.value ?? cell.textContent;
     if (words === "–") return null;
     return head.cells[k].className === "number" ? Number(words) : words;
   };
@@ -201,7 +203,7 @@ def write_report(
 
 
 def table_html(frame: pd.DataFrame) -> str:
-    """Write a table with every cell escaped, numbers to the right with four significant digits."""
+    """Write a table with every cell escaped, numbers to the right with four significant digits, and sorted by all."""
     numeric = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
     classes = [' class="number"' if is_number else "" for is_number in numeric]
     head = "".join(
@@ -209,10 +211,19 @@ def table_html(frame: pd.DataFrame) -> str:
         for name, c in zip(frame.columns, classes, strict=True)
     )
     rows = (
-        "<tr>" + "".join(f"<td{c}>{cell_html(value)}</td>" for value, c in zip(row, classes, strict=True)) + "</tr>"
+        "<tr>" + "".join(_cell(value, c) for value, c in zip(row, classes, strict=True)) + "</tr>"
         for row in frame.head(MOST_ROWS).itertuples(index=False, name=None)
     )
     return f'<table class="sortable"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _cell(value: Any, kind: str) -> str:
+    """Write a cell, and beside a number that its words do not tell in full what the page's script sorts it by."""
+    words = cell_html(value)
+    is_number = kind != "" and isinstance(value, float) and value == value
+    told = not is_number or (math.isfinite(value) and float(words) == value)
+    full = "" if told else f' data-value="{json.dumps(value)}"'  # JSON's Infinity is JavaScript's
+    return f"<td{kind}{full}>{words}</td>"
 
 
 def cell_html(value: Any) -> str:

@@ -214,12 +214,12 @@ def trial_points(
 def explain_crosses(fig: go.Figure, cut: pd.Series) -> None:
     """Explain in the legend the crosses of `symbols`, if there are any."""
     if cut.any():
-        fig.add_trace(legend_marker("last score of a stopped trial", "x"))
+        fig.add_trace(legend_marker("last score of a stopped or failed trial", "x"))
 
 
 def symbols(cut: Iterable[bool]) -> list[str]:
-    """Choose a cross for the last score of a trial that was stopped, else a circle."""
-    return ["x" if stopped else "circle" for stopped in cut]
+    """Choose a cross for the last score of a trial that was stopped or failed, else a circle."""
+    return ["x" if was_cut else "circle" for was_cut in cut]
 
 
 def error_bars(value: pd.Series, low: pd.Series, high: pd.Series, **look: object) -> dict[str, object]:

@@ -310,6 +310,14 @@ test("importance: off, growing, refused, and a row a hyperparameter", () => {
   assert.deepEqual(hit(300, 20).words, ["lr", "importance 0.8 (95 %: 0.7 to 0.9)", "permutation 0.5 (95 %: 0.4 to 0.6)"]);
 });
 
+test("importance beside other studies: when it comes, by what it waits for", () => {
+  const told = (phases_ended, ...importance) => front.mattersMost({ trials_started: 30, phases_ended, importance });
+  assert.equal(told(19), "from 20 trials with a score on"); // of 30 trials that began, most failed
+  assert.equal(told(20), "being computed");
+  assert.equal(told(20, { phase: null, rows: [], told: "too few trials" }), "too few trials");
+  assert.equal(told(40, { phase: 0, rows: [], told: "" }, { phase: null, rows: [{ hyperparameter: "lr" }], told: "" }), "lr");
+});
+
 test("rates: one of several columns, where it was reported", () => {
   const store = storeOf({ rates: [true, [[1, 100, null], [5, 200, 30]]] });
   const told = found(front.drawRates(makeCanvas().canvas, scene(store, { rate: "pps" })));

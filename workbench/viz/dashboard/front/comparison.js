@@ -47,7 +47,6 @@ function sideRow(row, study) {
   swatch.style.color = study.color;
   make("strong", "", name, ` ${study.title}`);
   const last = study.best[study.best.length - 1];
-  const why = study.importance.find((found) => found.phase === null);
   const cells = [
     STANDING[study.state] ?? study.state,
     study.trials_started,
@@ -56,9 +55,16 @@ function sideRow(row, study) {
     short(last?.[0] ?? NaN),
     short(study.node_h),
     study.occupancy === null ? "–" : `${Math.round(100 * study.occupancy)} %`,
-    why ? (why.rows.length ? why.rows[0].hyperparameter : why.told) : study.trials_started < 20 ? "from 20 trials on" : "being computed",
+    mattersMost(study),
   ];
   for (const words of cells) make("td", "", row, String(words));
+}
+
+// The hyperparameter that matters most, or why none is named: nothing is computed before as many phases have ended.
+function mattersMost(study) {
+  const found = study.importance.find(({ phase }) => phase === null);
+  if (!found) return study.phases_ended < 20 ? "from 20 trials with a score on" : "being computed";
+  return found.rows.length ? found.rows[0].hyperparameter : found.told;
 }
 
 function drawCost(canvas, { store, colors }) {

@@ -146,7 +146,7 @@ function renderStudy(given) {
     const verdicts = listOf(make("ol", "wb-log wb-verdicts", side), own.choose, "no trial has been stopped yet");
 
     const announce = whenChanged((state, trial, score) => {
-      news.textContent = `The study is ${STANDING[state] ?? state}.${trial === null ? "" : ` Trial ${trial} has had the highest score, ${short(score)}.`}`;
+      news.textContent = `The study is ${STANDING[state] ?? state}.${trial === null ? "" : ` Trial ${trial} has had the best score, ${short(score)}.`}`;
     });
 
     function header() {
@@ -155,7 +155,7 @@ function renderStudy(given) {
       const config = leader && Object.entries(leader.config).map(([key, value]) => `${key} ${written(value)}`).join(", ");
       leads.hidden = !leader;
       leads.textContent = leader ? `▲ trial ${leader.trial}: ${short(leader.best)} (${config})` : "";
-      leads.title = "the highest score of any phase, which may be luck: the configuration to take may be another";
+      leads.title = "the best score of any phase, which may be luck: the configuration to take may be another";
       leads.onclick = () => own.select([leader.trial]);
       facts.textContent = headline(store);
       announce(store.now.state, leader?.trial ?? null, leader?.best ?? null);
