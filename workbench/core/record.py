@@ -81,6 +81,12 @@ def best_checkpoint(events: Sequence[Event], ledger: Ledger, trials: Iterable[in
     return next((e.data.get("checkpoint") for e in ended if e.data["score"] == scores[best]), None)
 
 
+def started_from(ledger: Ledger) -> list[str]:
+    """Name the checkpoints of which trials that are not over start, each to be kept while its own trial goes on."""
+    jobs = (ledger.job(number) for number, trial in ledger.trials.items() if not trial.state.over)
+    return [job.checkpoint for job in jobs if job.keep and job.checkpoint is not None]
+
+
 def has_checkpoints(events: Sequence[Event]) -> bool:
     """Tell whether a study has written any checkpoint."""
     return any(event.data.get("checkpoint") for event in events)
