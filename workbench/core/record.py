@@ -82,9 +82,15 @@ def best_checkpoint(events: Sequence[Event], ledger: Ledger, trials: Iterable[in
 
 
 def started_from(ledger: Ledger) -> list[str]:
-    """Name the checkpoints of which trials that are not over start, each to be kept while its own trial goes on."""
+    """Name the checkpoints that trials start from, or may: each is to be kept while its own trial goes on.
+
+    They are those of which trials start that are not over, and of trials that a person has extended what the scheduler
+    knows of.
+    """
     jobs = (ledger.job(number) for number, trial in ledger.trials.items() if not trial.state.over)
-    return [job.checkpoint for job in jobs if job.keep and job.checkpoint is not None]
+    starts = [job.checkpoint for job in jobs if job.keep]
+    extended = [trial.heard[0] for trial in ledger.trials.values() if trial.own]
+    return [name for name in dict.fromkeys([*starts, *extended]) if name is not None]
 
 
 def has_checkpoints(events: Sequence[Event]) -> bool:
