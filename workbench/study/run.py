@@ -186,7 +186,7 @@ class StudyRun(AttachedStudy):
             pin_parents(study, ledger)
             watched.append([began])
             ledger.see(began)
-            with study.executor(log.identity, self._stopping.is_set) as executor:
+            with study.executor(log.identity, lambda: self._stopped_within(0)) as executor:
                 executor.open(ledger.at)
                 ended = drive(
                     scheduler,
