@@ -11,7 +11,7 @@ import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.core.budget import Budget
-from workbench.core.describe import build, describe, explain_of, why
+from workbench.core.describe import build, describe, explain_of, hands_on_weights, why
 from workbench.core.domains import LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.registry import SCHEDULERS, SEARCHERS
@@ -120,3 +120,10 @@ def test_a_scheduler_of_one_s_own_has_its_words_where_its_module_is_imported_alr
     assert explain_of({"kind": f"{__name__}:Own"})(reason) == "in its own words, place 2"
     assert explain_of({"kind": "this:Gone"})(reason) == explain_of({"kind": "sys:exit"})(reason) == "own: place 2"
     assert "this" not in sys.modules
+
+
+def test_schedulers_that_hand_weights_on_are_known_by_their_record() -> None:
+    assert {kind for kind in SCHEDULERS if hands_on_weights({"kind": kind})} == {"pbt", "pb2", "mfpbt"}
+    assert hands_on_weights({"kind": "seeded", "scheduler": {"kind": "pbt"}})
+    assert not hands_on_weights({"kind": "seeded", "scheduler": {"kind": "full"}})
+    assert hands_on_weights({"kind": "mine:Rule"})

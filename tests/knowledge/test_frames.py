@@ -182,6 +182,13 @@ def test_the_time_of_a_phase_that_a_person_stopped_was_neither_lost_nor_used_to_
     assert spans[["trial", "ended_s", "outcome"]].iloc[-1].tolist() == [0, 3.0, "stopped"]
 
 
+def test_a_worker_that_was_told_to_leave_costs_no_attempt() -> None:
+    lost = Event(Kind.PHASE_FAILED, 3.0, 0, 0, 0, {"why": "left", "error": "the worker on a was told to leave"})
+    frames = frames_of([*a_study()[:11], lost])
+    assert frames.spans[["trial", "ended_s", "outcome"]].iloc[-1].tolist() == [0, 3.0, "lost"]
+    assert frames.phases["retries"].sum() == frames_of(a_study()[:11]).phases["retries"].sum()
+
+
 HELD_TO = [
     Event(Kind.TRIAL_STOPPED, 5.0, 0, 0, data={"by": "person"}),
     Event(Kind.TRIAL_FAILED, 5.0, 0, 0, data={"error": "its worker died"}),

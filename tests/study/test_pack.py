@@ -139,12 +139,11 @@ def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
     finished = judged(2.0, 1, 0, "stop", "finished")
     minimised = Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})
     assert needed({"scheduler": {"kind": "full"}}, [minimised, *events(finished)]) == (both[1:], both[:1])
-    donor = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue", "donor": 0})
-    assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == (both, [])
+    assert needed({"scheduler": {"kind": "pbt"}}, events()) == (both, [])  # nobody has copied yet
     own = [Event(Kind.INTERVENTION, 2.5, 0, data={"action": "extend", "phases": 1, "accepted": True, "request": "r"})]
     own += [begun(2.5, 0, 1), ended(3.0, 0, 1, 0, 0.0, "trial-00000/phase-001")]  # nobody else hears of these
     extended = ["trial-00000/phase-001", *both]
-    assert needed({"scheduler": {"kind": "pbt"}}, events(donor, *own)) == (extended, [])
+    assert needed({"scheduler": {"kind": "pbt"}}, events(*own)) == (extended, [])
     heir = runs(3.0, 2, {}, phase=1, parent=0, seed=1)
     assert needed({"scheduler": {"kind": "pbt"}}, events(heir)) == (both, [])
 
@@ -217,6 +216,20 @@ def test_what_a_trial_starts_from_is_kept_where_it_was_unpacked(tmp_path) -> Non
     assert [p.relative_to(store.root).as_posix() for p in Path(store.root).rglob("*.donor")] == [
         "trial-00000/phase-000.donor"
     ]
+
+
+def test_what_a_population_may_copy_of_an_extended_trial_is_kept_where_it_was_unpacked(tmp_path) -> None:
+    own = [Event(Kind.INTERVENTION, 2.5, 0, data={"action": "extend", "phases": 2, "accepted": True, "request": "r"})]
+    name = checkpoint_store(tmp_path / "kb.db", "one").save(Deterministic({}, 0), 0, 1, 0.0)
+    own += [begun(2.5, 0, 1), ended(3.0, 0, 1, 0, 0.0, name), judged(3.0, 0, 1, "continue", "extended")]
+    spec = {"scheduler": {"kind": "pbt"}, "trainable": {"kind": "mine:train"}, "seed": 0}
+    logged(tmp_path / "kb.db", *own, spec=spec)
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    unpack(tmp_path / "p", tmp_path / "new.db")
+    store = checkpoint_store(tmp_path / "new.db", "one")
+    for phase in (2, 3):
+        store.save(Deterministic({}, 0), 0, phase, 9.0)
+    assert store.has("trial-00000/phase-000")
 
 
 @pytest.mark.parametrize(("name", "same"), [(None, True), ("other", False)])

@@ -1,11 +1,15 @@
 """PBT as a study on real workers: donors' checkpoints and configs, figures, the best schedule and its replay."""
 
 import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from tests.support import Deterministic
 from workbench import (
     GA3C,
     PBT,
@@ -21,6 +25,8 @@ from workbench import (
     Uniform,
 )
 from workbench.cli.main import main
+from workbench.core.protocols import Kind
+from workbench.knowledge import KnowledgeBase
 from workbench.simulation import keep, simulate
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.trained import TrainedPhases
@@ -140,6 +146,52 @@ def test_a_population_of_classifiers_trains_on_real_workers(client, tmp_path) ->
     last = table[table["phase"] == 5]["score"]
     assert last.max() > 0.9
     assert last.min() > table[table["phase"] == 0]["score"].min()
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """Trials whose score rises: those of a low rate end once one of a high rate has, which goes on when it may."""
+
+    folder: str
+
+    def __call__(self, config, seed) -> Deterministic:
+        trial = Deterministic(config, seed)
+        train, pause, high = trial.train_phase, threading.Event(), config["lr"] > 0.5
+
+        def train_phase(progress) -> dict[str, float]:
+            if high and trial.phase:
+                (Path(self.folder) / "ended").touch()
+            while (trial.phase > 0 or not high) and not (Path(self.folder) / ("go" if high else "ended")).exists():
+                progress({"waiting": 1.0})
+                pause.wait(0.02)
+            return {**train(progress), "score": trial.phase + config["lr"]}
+
+        trial.train_phase = train_phase  # type: ignore[method-assign]
+        return trial
+
+
+def test_a_copy_whose_driver_died_before_it_began_still_finds_its_donor_s_weights(client, tmp_path) -> None:
+    """On one node the donor goes on first, and removes what it has no need of itself."""
+
+    def dies(events) -> None:
+        if any(e.kind is Kind.RUN and e.data["parent"] not in (None, e.trial) for e in events):
+            raise KeyboardInterrupt
+
+    def resumable(**more) -> Study:
+        searcher = ListSearcher([{"lr": 0.9}, {"lr": 0.1}])
+        scheduler = PBT(searcher, 2, 6, share=0.5, explore=False, space=Space({"lr": LogUniform(0.1, 1)}))
+        return Study("cut", scheduler, InTurn(str(tmp_path)), db=tmp_path / "kb.db", **more, **PATIENT)
+
+    with pytest.raises(KeyboardInterrupt):
+        resumable(client=client, callbacks=[dies]).start().wait()
+    (tmp_path / "go").touch()
+    assert resumable(nodes=1).run(resume=True).frames().state == "ended"
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        events = kb["cut"].events()
+    assert [e.data["parent"] for e in events if e.kind is Kind.RUN][:3] == [None, None, 0]
+    ended = [(e.trial, e.phase) for e in events if e.kind is Kind.PHASE_ENDED]
+    assert ended.index((0, 5)) < ended.index((2, 1))
+    assert not [e for e in events if "recovered" in e.data]
 
 
 def test_a_replay_is_resumed_by_name(study, tmp_path, client) -> None:

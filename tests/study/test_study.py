@@ -168,10 +168,13 @@ def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:
     assert verdicts(again) == verdicts(calm)
 
 
-def test_a_study_stopped_as_its_cluster_comes_up_is_interrupted_and_has_not_failed(study_of, monkeypatch) -> None:
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_study_stopped_as_its_cluster_comes_up_is_interrupted_and_has_not_failed(
+    study_of, monkeypatch, elsewhere
+) -> None:
     monkeypatch.setattr(local, "_UP_S", 0.01)  # its workers would be too late
     run = study_of(client=None, nodes=2).start()
-    run.stop()
+    (AttachedStudy(run.db, run.name) if elsewhere else run).stop()
     assert run.wait(300)  # raises what ends a study badly
     assert run.frames().state == "interrupted"
 

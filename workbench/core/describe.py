@@ -145,8 +145,7 @@ def explain_of(described: object) -> Explain:
     A scheduler that has none of its own is explained by `reason_text`; so is one of the user's own where its module
     has not been imported, for nothing read from a database may name code to run.
     """
-    known = described if isinstance(described, Mapping) else {}
-    kind, inner = str(known.get("kind")), known.get("scheduler")
+    kind, inner = _scheduler_in(described)
     module, _, name = kind.partition(":")
     own = getattr(sys.modules.get(module), name, None)
     cls = _class("scheduler", kind, REGISTRY) if kind in REGISTRY else own
@@ -154,6 +153,17 @@ def explain_of(described: object) -> Explain:
     if isinstance(inner, Mapping) and "words" in inspect.signature(explain).parameters:  # it runs the other's trials
         return partial(explain, words=explain_of(inner))
     return explain
+
+
+def hands_on_weights(described: object) -> bool:
+    """Tell whether a recorded scheduler may have a trial start from another's checkpoint.
+
+    One whose reasons name donors may, and one of the user's own.
+    """
+    kind, inner = _scheduler_in(described)
+    if kind not in SCHEDULERS or "donor" in getattr(_class("scheduler", kind, SCHEDULERS), "trials_in_reasons", ()):
+        return True
+    return isinstance(inner, Mapping) and hands_on_weights(inner)
 
 
 def why(decision: Mapping[str, Any], explain: Explain = reason_text) -> str:
@@ -169,6 +179,12 @@ def why(decision: Mapping[str, Any], explain: Explain = reason_text) -> str:
         return str(explain(reason))
     except Exception:  # noqa: BLE001  it may be anybody's, and the log an older one: a view must outlive it
         return reason_text(reason)
+
+
+def _scheduler_in(described: object) -> tuple[str, object]:
+    """Give a recorded scheduler's kind, and the scheduler whose trials it runs, if it does."""
+    known = described if isinstance(described, Mapping) else {}
+    return str(known.get("kind")), known.get("scheduler")
 
 
 def _class(what: str, kind: str, registry: Registry) -> Any:

@@ -81,6 +81,18 @@ def best_checkpoint(events: Sequence[Event], ledger: Ledger, trials: Iterable[in
     return next((e.data.get("checkpoint") for e in ended if e.data["score"] == scores[best]), None)
 
 
+def started_from(ledger: Ledger) -> list[str]:
+    """Name the checkpoints that trials start from, or may: each is to be kept while its own trial goes on.
+
+    They are those of which trials start that are not over, and of trials that a person has extended what the scheduler
+    knows of.
+    """
+    jobs = (ledger.job(number) for number, trial in ledger.trials.items() if not trial.state.over)
+    starts = [job.checkpoint for job in jobs if job.keep]
+    extended = [trial.heard[0] for trial in ledger.trials.values() if trial.own]
+    return [name for name in dict.fromkeys([*starts, *extended]) if name is not None]
+
+
 def has_checkpoints(events: Sequence[Event]) -> bool:
     """Tell whether a study has written any checkpoint."""
     return any(event.data.get("checkpoint") for event in events)

@@ -61,7 +61,8 @@ class Frames:
         the user's code, where that is known); then a column a hyperparameter.
     phases : DataFrame
         One row a phase begun: trial, phase, slot, node, started_s, ended_s (NaN while it runs), wall_s, score,
-        retries (attempts lost); then a column a metric the phase returned (frames, pps, …).
+        retries (attempts lost, but for workers told to leave); then a column a metric the phase returned (frames, pps,
+        …).
     spans : DataFrame
         One row a stretch of a slot's time given to one trial: slot, node, trial, phase, started_s, ended_s, outcome
         (running, ended, lost, held, stopped). Time not covered is idle.
@@ -186,7 +187,7 @@ class FrameReader:
             case Kind.DECISION:
                 self._decision(event)
             case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:
-                if self._close_span(event, "lost"):
+                if self._close_span(event, "lost") and event.data.get("why") != "left":  # which costs no attempt
                     self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]
             case Kind.TRIAL_STOPPED:
                 self._close_span(event, "stopped")

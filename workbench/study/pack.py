@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.core.describe import hands_on_weights
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError, file_errors
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.places import db_path
-from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.protocols import BEGUN, Event
 from workbench.core.record import last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
 from workbench.study.results import best_of
@@ -138,13 +139,11 @@ def _refuse_what_exists(file: Path) -> None:
 def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str], list[str]]:
     """Name the checkpoints without which a study would go on otherwise than it would have; and the best one.
 
-    A scheduler of the user's own may hand on any trial's weights; of others the log tells whether they do.
+    A scheduler that hands weights on may yet hand on those of any trial.
     """
     events = list(events)
     ledger = Ledger(events)
-    handed_on = bool(own_classes(spec["scheduler"])) or any(
-        "donor" in e.data or (e.kind is Kind.RUN and e.data["parent"] not in (None, e.trial)) for e in events
-    )
+    handed_on = hands_on_weights(spec["scheduler"])
     wanted = [
         name
         for trial in ledger.trials.values()

@@ -22,7 +22,7 @@ from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
 from workbench.study.progress import Progress, WatchedLog
-from workbench.study.saved import claim_place, refuse_without_checkpoints
+from workbench.study.saved import claim_place, pin_parents, refuse_without_checkpoints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,9 +183,10 @@ class StudyRun(AttachedStudy):
 
         try:
             callbacks.begin(study, past)
+            pin_parents(study, ledger)
             watched.append([began])
             ledger.see(began)
-            with study.executor(log.identity, self._stopping.is_set) as executor:
+            with study.executor(log.identity, lambda: self._stopped_within(0)) as executor:
                 executor.open(ledger.at)
                 ended = drive(
                     scheduler,

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.core import record
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
+from workbench.core.ledger import Ledger
 from workbench.core.places import beside, in_home, private_folder, real_path
 from workbench.core.protocols import Event
 
@@ -139,6 +141,13 @@ def claim_place(study: "Study", identity: str) -> None:
     _make_place(study)
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
         raise _anothers_place(study.checkpoints, study.name)  # it has just begun there
+
+
+def pin_parents(study: "Study", ledger: Ledger) -> None:
+    """Keep what trials under way start from, before any trial goes on: a parent that is first removes what is older."""
+    for name in record.started_from(ledger):
+        with suppress(Exception):  # as where the executor starts them: the newest two are kept
+            study.checkpoint_store.pin(name)
 
 
 def refuse_to_leave(db: str | Path, name: str, events: Sequence[Event], named: str | None) -> None:

@@ -24,6 +24,7 @@ from workbench.core.places import (
     private_folder,
 )
 from workbench.core.protocols import BEGUN
+from workbench.core.record import started_from
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, unmendable
 from workbench.study.saved import checkpoint_store, refuse_anothers
 
@@ -118,15 +119,14 @@ def _take_in(
 
 
 def _pin_parents(log: Path, pack: Pack, store: "CheckpointStore") -> None:
-    """Keep what trials that are not over start from, as the executor does that starts them."""
+    """Keep what trials that are not over start from, as the driver does that goes on with them."""
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(log) as kb:
         ledger = Ledger(kb[pack.name].events())
-    for number, trial in ledger.trials.items():
-        job = ledger.job(number)
-        if not trial.state.over and job.keep and job.checkpoint in pack.checkpoints:
-            store.pin(job.checkpoint)
+    for name in started_from(ledger):
+        if name in pack.checkpoints:
+            store.pin(name)
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
