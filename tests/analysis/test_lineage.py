@@ -241,7 +241,7 @@ def test_members_are_those_of_the_scheduler_and_every_weight_has_a_history(
 
 @pytest.mark.parametrize("exploit", ["truncation", "tournament", "none"])
 @pytest.mark.parametrize("n_slots", [1, 5, 9])
-@pytest.mark.parametrize("crash_rate", [0.0, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("crash_rate", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("kind", [PBT, partial(MFPBT, intervals=(1, 2))], ids=["pbt", "mfpbt"])
 def test_with_several_seeds_members_are_those_of_the_scheduler_whichever_trials_fail(
     kind, exploit, n_slots, crash_rate

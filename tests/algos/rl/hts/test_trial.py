@@ -284,6 +284,7 @@ trial.close()
 """
 
 
+@pytest.mark.slow
 def test_its_threads_compute_on_as_many_cores_as_it_is_told_whatever_the_environment_says():
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     assert len({out_of(WEIGHTS, environment | threads) for threads in ({}, {"OMP_NUM_THREADS": "1"})}) == 1
