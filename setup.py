@@ -6,6 +6,8 @@ from shutil import copy2
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
+_LEFT_OUT = {("data", "runs"), ("data", "under-way")}  # one's own studies, and recordings that are not whole yet
+
 
 class BuildWithData(build_py):
     """Build the package as it is installed: `workbench/data` and `workbench/notebooks` are copies of the checkout's."""
@@ -16,8 +18,8 @@ class BuildWithData(build_py):
         if self.editable_mode:
             return
         for file in (path for folder in ("data", "notebooks") for path in sorted(Path(folder).rglob("*"))):
-            own = file.parts[:2] == ("data", "runs") or any(part.startswith(".") for part in file.parts)
-            if file.is_file() and not own:
+            hidden = any(part.startswith(".") for part in file.parts)
+            if file.is_file() and not hidden and file.parts[:2] not in _LEFT_OUT:
                 target = Path(self.build_lib, "workbench", file)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copy2(file, target)
