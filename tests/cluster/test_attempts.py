@@ -208,15 +208,15 @@ def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
     book, (first, second) = book_of(2, max_retries=0)
     attempt, held = begun(book, 0, 1)
     book.phase_ended(held, 0.5, ENDED)
-    book.attempt_lost(attempt, "crash", "the worker died: cancelled", 1.0, rank=0, counts=False)
+    book.attempt_lost(attempt, "left", "the worker died: cancelled", 1.0, rank=0)
     (submit,) = book.seat_waiting(1.0)
     assert submit.attempt.number == 0
     assert book.out_of_reach(2.0) == [Cancel(submit.attempt, stop=True)]
     assert (book.seats.n_up, book.n_free) == (0, 0)
     assert told(book)[3:] == [
-        ("phase_failed", 0, "crash", 0),
+        ("phase_failed", 0, "left", 0),
         ("phase_started", 0),
-        ("phase_failed", 0, "crash", 0),
+        ("phase_failed", 0, "left", 0),
         ("slot_lost", 0),
         ("slot_lost", 1),
     ]
@@ -229,7 +229,7 @@ def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
 def test_no_two_attempts_bear_the_same_mark_though_they_may_bear_the_same_number() -> None:
     book, _ = book_of(1)
     (first,) = begun(book, 0)
-    book.attempt_lost(first, "crash", "the worker died: cancelled", 1.0, rank=0, counts=False)
+    book.attempt_lost(first, "left", "the worker died: cancelled", 1.0, rank=0)
     ((second,),) = book.seat_waiting(1.0)
     assert book.drop(0) == [Cancel(second, stop=True)]
     (third,) = begun(book, 0)  # stopped by a person, and given more phases
@@ -560,9 +560,8 @@ class _Cluster:
     def fail(self, number: int) -> None:
         trial = self.pick(self.running, number)
         if trial is not None:
-            counts = number % 3 > 0
-            attempt = self.running[trial]
-            self.lost(self.book.attempt_lost(attempt, "crash", "x", self.now, retry=number > 0, counts=counts))
+            why = "crash" if number % 3 else "left"
+            self.lost(self.book.attempt_lost(self.running[trial], why, "x", self.now, retry=number > 0))
 
     def lose(self, number: int) -> None:
         self.lost(self.book.slot_lost(self.slots[number % len(self.slots)], self.now, 0))

@@ -236,7 +236,7 @@ class Attempts:
         if attempt.left is None:  # else the slot was taken out of service then, and may be back
             self.slot_lost(attempt.slot, now, rank, left=True)
         error = f"the worker on {attempt.slot.nodes[rank]} {how}"
-        return self.attempt_lost(attempt, "left", error, now, rank=rank, counts=False)
+        return self.attempt_lost(attempt, "left", error, now, rank=rank)
 
     def out_of_reach(self, now: float, taken: Slot | None = None) -> list[Cancel]:
         """Take a slot out of service that was `taken` for another study, or all: the connection to the cluster broke.
@@ -244,13 +244,12 @@ class Attempts:
         What is at work there stops unharmed, and it costs no attempt.
         """
         stopped: list[Cancel] = []
-        why, error = "crash", "the connection to the cluster broke"
+        error = "the connection to the cluster broke"
         if taken is not None:
-            why = "left"
             error = f"the worker on {taken.node} was given to another study, for this one's driver had been silent"
         for slot in self.seats.slots if taken is None else [taken]:
             if slot.trial is not None:
-                stopped += self.attempt_lost(self._attempts[slot.trial], why, error, now, counts=False)
+                stopped += self.attempt_lost(self._attempts[slot.trial], "left", error, now)
             self.slot_lost(slot, now)  # it gives nothing to cancel: what was under way there is lost already
         return [Cancel(attempt, stop=True) for attempt, _ in stopped]
 
@@ -301,15 +300,14 @@ class Attempts:
         *,
         rank: int | None = None,
         retry: bool = True,
-        counts: bool = True,
     ) -> list[Cancel]:
         """Free the slot, and let the trial wait for another attempt if there is one left; else it fails.
 
-        What does not count is no fault of the trial's, and the next attempt bears the same number.
+        What is called ``left`` is no fault of the trial's: it does not count, and the next attempt bears its number.
         """
         if not attempt.under_way:
             return []
-        job, number = attempt.job, attempt.number + counts
+        job, number = attempt.job, attempt.number + (why != "left")
         again = retry and number <= self._max_retries
         self._leave(attempt)
         label = "" if rank is None else attempt.label(rank)
@@ -339,7 +337,7 @@ class Attempts:
             if attempt.left is not None:
                 if now - attempt.left > self._leave_s:
                     error = f"the worker on {attempt.slot.node} left, and nothing more was heard of it"
-                    instructions += self.attempt_lost(attempt, "left", error, now, counts=False)
+                    instructions += self.attempt_lost(attempt, "left", error, now)
                 continue
             silent = {rank: now - at for rank, at in attempt.signs.items() if now - at > self._stall_s}
             if silent:

@@ -260,7 +260,7 @@ class DaskExecutor:
             return  # its phase has ended, or it was given up: its worker was lost or restarted
         if attempt.left is not None:
             return  # its worker was told to leave, and will say what became of it
-        status, counts = future.status, True
+        status, why = future.status, "crash"
         if not self._line.unbroken:
             self._reconcile()
             return
@@ -281,9 +281,10 @@ class DaskExecutor:
                 )
             error = f"the worker died: {cause}"
         else:
-            counts = status not in ("cancelled", "lost")  # somebody restarted the cluster: no fault of the trial's
+            if status in ("cancelled", "lost"):  # somebody restarted the cluster: no fault of the trial's
+                why = "left"
             error = f"the worker died: {status}"
-        self._carry_out(self._book.attempt_lost(attempt, "crash", error, self.now, rank=rank, counts=counts))
+        self._carry_out(self._book.attempt_lost(attempt, why, error, self.now, rank=rank))
 
     def _take(self, attempt: Attempt, rank: int, result: Mapping[str, Any]) -> None:
         life = self._tasks.life_of(attempt, rank)

@@ -55,12 +55,15 @@ def so_many(n: int, what: str) -> str:
 
 
 def four_digits(value: object) -> str:
-    """Write a setting or a score down, numbers with a fraction to four digits.
+    """Write a setting or a score down, numbers with a fraction to four digits; no share just below 1 becomes 1.
 
-    >>> four_digits(0.123456), four_digits(123456), four_digits("relu")
-    ('0.1235', '123456', 'relu')
+    >>> four_digits(0.123456), four_digits(123456), four_digits("relu"), four_digits(0.99999)
+    ('0.1235', '123456', 'relu', '0.99999')
     """
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    words = f"{value:.4g}"
+    return str(float(value)) if words == "1" and value < 1 else words
 
 
 def finite_only(value: Any, instead: Callable[[float], Any]) -> Any:

@@ -61,7 +61,7 @@ class Frames:
         the user's code, where that is known); then a column a hyperparameter.
     phases : DataFrame
         One row a phase begun: trial, phase, slot, node, started_s, ended_s (NaN while it runs), wall_s, score,
-        retries (attempts lost, but for workers told to leave); then a column a metric the phase returned (frames, pps,
+        retries (attempts lost, but for those called ``left``); then a column a metric the phase returned (frames, pps,
         …).
     spans : DataFrame
         One row a stretch of a slot's time given to one trial: slot, node, trial, phase, started_s, ended_s, outcome

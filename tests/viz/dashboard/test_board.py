@@ -186,6 +186,14 @@ def test_numbers_of_the_small_study():
     assert [line["list"] for line in content["log"]] == ["troubles", "decisions", "continues"] + ["decisions"] * 2
 
 
+def test_an_attempt_that_costs_nothing_is_not_called_lost():
+    board = _board()
+    left = {"why": "left", "error": "the connection to the cluster broke"}
+    board.take(_news([*in_order(), Event(Kind.PHASE_FAILED, 21.0, 3, 0, 1, left)]))
+    (line,) = [line for line in board.snapshot()[0]["log"] if line["at"] == 21.0]
+    assert (line["what"], line["why"]) == ("attempt cut short", "the connection to the cluster broke")
+
+
 def _answered(at, trial, action, **more):
     return Event(Kind.INTERVENTION, at, trial, data={"request": f"r{at}", "action": action, "by": "person", **more})
 

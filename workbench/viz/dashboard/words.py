@@ -50,9 +50,10 @@ def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
         case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:
             attempts = 1 + int(event.data.get("attempt") or 0)
             failed = f"failed after {attempts} attempts" if attempts > 1 else "failed"
-            what = "attempt lost" if event.kind is Kind.PHASE_FAILED else failed
+            if event.kind is Kind.PHASE_FAILED:
+                failed = "attempt cut short" if event.data.get("why") == "left" else "attempt lost"
             parts = [str(event.data.get(key) or "") for key in ("why", "error")]
-            return _line(event, what, ": ".join(part for part in parts if part))
+            return _line(event, failed, ": ".join(part for part in parts if part and part != "left"))
         case Kind.SLOT_LOST:
             node = str(event.data.get("node") or "")
             return _line(event, f"slot {event.slot} lost", f"on {node}" if node else "")
