@@ -11,7 +11,7 @@ import pytest
 from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.trial import BA3C
-from workbench.algos.rl.episodes import Episodes, PhaseEnd
+from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
 from workbench.core.budget import Budget
@@ -49,48 +49,6 @@ gymnasium.register("WorkbenchEndless-v0", Endless)
 @pytest.fixture(params=SYSTEMS)
 def settings(request):
     return SYSTEMS[request.param]
-
-
-def test_a_phase_ends_with_its_budget_and_its_games_and_waits_for_one_as_long_as_the_longest_take():
-    end = PhaseEnd(Budget(frames=100), 2, 50, "Mine-v0", "cut it off")
-    assert not end.reached({"frames": 90, "episodes": 0})  # the budget is not spent: nobody waits
-    assert not end.reached({"frames": 99, "episodes": 2})
-    assert end.reached({"frames": 100, "episodes": 2})
-    end.begin()
-    assert not end.reached({"frames": 120, "episodes": 1})
-    assert not end.reached({"frames": 170, "episodes": 1})  # 50 since the last game
-    with pytest.raises(InvalidInput, match=r"no game of Mine-v0 has ended in 51 frames.*cut it off"):
-        end.reached({"frames": 171, "episodes": 1})
-
-
-def test_a_budget_of_games_waits_for_the_first_no_longer():
-    end = PhaseEnd(Budget(episodes=3), 2, 50, "Mine-v0", "cut it off")
-    assert not end.reached({"frames": 50, "episodes": 0})
-    with pytest.raises(InvalidInput, match="in 51 frames"):
-        end.reached({"frames": 51, "episodes": 0})
-
-
-def test_a_phase_that_is_gone_on_with_in_new_environments_waits_for_their_games_as_long():
-    end = PhaseEnd(Budget(frames=100), 2, 50, "Mine-v0", "cut it off")
-    end.begin(1, 130)
-    assert not end.reached({"frames": 180, "episodes": 1})
-    with pytest.raises(InvalidInput, match="in 51 frames"):
-        end.reached({"frames": 181, "episodes": 1})
-
-
-@pytest.mark.parametrize(("games_an_agent", "low", "high"), [(1, 0.4, 0.7), (3, 0.85, 0.97)])
-def test_in_environments_that_begin_together_the_first_games_to_end_are_the_shortest(games_an_agent, low, high):
-    """Lengths from 50 to 550, 300 in the mean: a limitation, for which phases should hold three games an agent."""
-    n, rng, scores = 32, np.random.default_rng(0), []
-    for _ in range(6):
-        end = PhaseEnd(Budget(frames=n * 300 * games_an_agent), 10, 10**6, "Mine-v0", "")
-        episodes, left, frames = Episodes(n, 100), rng.integers(50, 551, n), 0
-        while not end.reached({"frames": frames, "episodes": episodes.finished}):
-            left, frames = left - 1, frames + n
-            episodes.add(np.arange(n), np.ones(n), left == 0)
-            left = np.where(left == 0, rng.integers(50, 551, n), left)
-        scores.append(episodes.means()["score"] / 300)
-    assert low < np.mean(scores) < high
 
 
 class EnoughError(Exception):

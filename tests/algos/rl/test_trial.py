@@ -206,7 +206,7 @@ def test_a_trial_stopped_in_mid_phase_that_goes_back_to_a_phases_end_stands_ther
     trial.load(tmp_path)
     trial.save(tmp_path)
     trial.close()
-    assert "within" not in read_checkpoint(tmp_path)["counters"]
+    assert read_checkpoint(tmp_path)["counters"]["within"] is None
 
 
 def test_environments_that_cannot_be_closed_leave_no_others_open(monkeypatch) -> None:
@@ -319,7 +319,7 @@ def test_every_system_learns_the_returns_of_its_own_gamma_of_rewards_clipped_or_
 def test_on_atari_a_step_is_four_frames_and_rewards_are_clipped() -> None:
     quickly = {"n_agents": 1, "n_groups": 1, "init": "uniform", "precision": "float32", "device": "cpu"}
     trial = GA3C("Pong", Budget(frames=400), anneal_frames=1600, **quickly)({"learning_rate": 1e-3}, 0)
-    trial._begin()
+    trial._phase.begin(trial._counted(0.0))
     trial.episodes.merge([0.0] * 10, [1] * 10)
     trial._steps_before = 99
     assert not trial._is_over()
@@ -357,11 +357,11 @@ def test_weights_actions_and_games_are_of_the_trials_seed_and_of_the_group(monke
 def test_seconds_of_a_phase_that_was_cut_short_count_where_it_goes_on(tmp_path) -> None:
     factory = GA3C("CartPole-v1", Budget(seconds=10), n_agents=2, min_games=1)
     trial, again = factory({}, 0), factory({}, 0)
-    trial._begin()
-    trial._within, trial._meter = True, SimpleNamespace(seconds=7.0)
+    trial._phase.begin(trial._counted(0.0))
+    trial._meter = SimpleNamespace(seconds=7.0)
     trial.save(tmp_path)
     again.load(tmp_path)
-    again._begin()
+    again._phase.begin(again._counted(0.0))
     assert 7 <= again.measured()["seconds"] <= 7 + again._meter.seconds
     again.episodes.merge([1.0], [1])
     assert not again._is_over(seconds=2.9)

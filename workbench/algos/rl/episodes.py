@@ -1,14 +1,11 @@
-"""Episode returns, what is said of them, only of whole games, and when enough of them have ended."""
+"""Episode returns, and what is said of them: only of whole games."""
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput
 
 
 class Episodes:
@@ -86,46 +83,3 @@ class Episodes:
             for own, saved in ((self.returns, state["returns"]), (self.lengths, state["lengths"])):
                 own.clear()
                 own.extend(saved)
-
-
-class PhaseEnd:
-    """When a phase is over: its budget is spent, and enough games have ended in it (the rule is told in `Settings`).
-
-    Parameters
-    ----------
-    phase : Budget
-    min_games : int
-    longest_wait : int
-        Frames in which the longest game of every agent would have fitted.
-    game : str
-        Its name, for the error.
-    cure : str
-        What to set where games do not end, for the error.
-    """
-
-    def __init__(self, phase: Budget, min_games: int, longest_wait: int, game: str, cure: str) -> None:
-        self.phase, self.min_games, self.longest_wait = phase, min_games, longest_wait
-        self.game, self.cure = game, cure
-        self.begin()
-
-    def begin(self, games: float = 0, frames: float = 0) -> None:
-        """Begin another phase, or go on, in environments that begin anew, with one that has come so far."""
-        self._last_end = (games, frames)  # ended in this phase, and the frames at which the last was seen to have
-
-    def reached(self, used: Mapping[str, float]) -> bool:
-        """Tell whether a phase that has come so far is over; any thread may ask.
-
-        Raises
-        ------
-        InvalidInput
-            No game has ended for longer than all agents' longest games together: there is no use in waiting on.
-        """
-        games, frames = used["episodes"], used["frames"]
-        if games != self._last_end[0]:
-            self._last_end = (games, frames)
-        spent, waited = self.phase.spent(used), frames - self._last_end[1]
-        if (spent or self.phase.unit == "episodes") and waited > self.longest_wait:
-            raise InvalidInput(
-                f"no game of {self.game} has ended in {int(waited)} frames, and a score is of whole games: {self.cure}"
-            )
-        return spent and games >= self.min_games

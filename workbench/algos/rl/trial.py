@@ -14,11 +14,12 @@ import torch
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
 from workbench.algos.rl.envs import Envs, make_envs
-from workbench.algos.rl.episodes import Episodes, PhaseEnd
+from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES, Game
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
 from workbench.algos.rl.model import ActorCritic, make_model, network_name
+from workbench.algos.rl.phase import Phase
 from workbench.algos.rl.precision import choose_precision
 from workbench.algos.rl.recipes import recipe_record
 from workbench.algos.rl.rollout import Segments
@@ -69,12 +70,13 @@ class Trial(ABC):
         most = most_agents or settings.n_agents
         self.episodes = Episodes(most, settings.score_window)
         self._own_episodes = self.episodes  # what this process's agents play; a rank's are not all of its trial's
-        self._end = PhaseEnd(
+        self._phase = Phase(
             settings.phase,
             settings.min_games,
             most * (settings.rules.longest(self.game) + self.game.frames_per_step),
             self.game.name,
             f"set max_episode_frames, after which a game is cut off (for example to {ATARI_EPISODE_FRAMES // 100})",
+            self.game.frames_per_step,
         )
         self._segments = Segments(self.game, settings.n_agents if n_segments is None else n_segments, settings.t_max)
         self._generators = [np.random.default_rng([seed, 1, group]) for group in range(n_groups)]
@@ -85,9 +87,6 @@ class Trial(ABC):
         self._meter = Meter()
         self._progress: Progress = lambda metrics: None
         self._last: Reading | None = None  # when progress was last called
-        self._before: dict[str, Any] = {"episodes": 0, "steps": 0, "updates": 0, "seconds": 0.0}  # when the phase began
-        self._within = False  # whether a phase has begun and not ended
-        self._loaded_within: dict[str, Any] | None = None  # where the phase began that a checkpoint stands in
         self._began_at = 0  # steps that the weights had seen when the trial began
         self.kept: dict[str, float] = {}  # what a system has measured or counted, for later phases to tell
         if settings.start_from is not None:
@@ -145,22 +144,23 @@ class Trial(ABC):
         if not self._groups:
             self._open()
         self._meter, self._last, self._progress = Meter(), None, progress
-        self._begin()
-        self._within = True
+        self._phase.budget = self.settings.phase  # the settings of a trial may be exchanged between phases
+        self._phase.begin(self._counted(0.0))
         try:
             self._run()
         except FloatingPointError as diverged:
             self._failure = diverged
             raise
-        self._within = False
-        ended: dict[str, Any] = {"returns": self.episodes.since(self._before["episodes"])[0][-MOST_RETURNS:]}
-        ended |= self.episodes.means(self._before["episodes"])
+        self._phase.end()
+        before = int(self._phase.before["episodes"])
+        ended: dict[str, Any] = {"returns": self.episodes.since(before)[0][-MOST_RETURNS:]}
+        ended |= self.episodes.means(before)
         return self.measured() | ended
 
     def measured(self) -> dict[str, float]:
         """Return what `progress` is given, over the whole phase so far, and its ``seconds``, elsewhere too."""
         reading = self._meter.reading()
-        return self._metrics(reading, None) | {"seconds": reading.seconds - self._before["seconds"]}
+        return self._metrics(reading, None) | {"seconds": reading.seconds - self._phase.before["seconds"]}
 
     def save(self, path: Path) -> None:
         """Write weights, optimiser statistics, counters and generators into the directory `path`.
@@ -180,11 +180,8 @@ class Trial(ABC):
             "generators": [generator.bit_generator.state for generator in self._generators],
             "own": self._own_state(),
             "kept": self.kept,
+            "within": self._phase.state_dict(self._meter.seconds),
         }
-        if self._within:
-            counters["within"] = {**self._before, "seconds": self._before["seconds"] - self._meter.seconds}
-        elif self._loaded_within is not None:  # saved again before it went on
-            counters["within"] = self._loaded_within
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.learner.optimizer.state_dict(),
@@ -211,7 +208,7 @@ class Trial(ABC):
         self._steps_before, self._began_at = counters["steps"], counters["began_at"]
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
-        self._within, self._loaded_within = False, counters.get("within")
+        self._phase.load_state_dict(counters.get("within"))
         self.kept = counters["kept"]
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
@@ -230,7 +227,8 @@ class Trial(ABC):
     def _start_from(self, path: Path) -> None:
         """Begin with a checkpoint's weights and counters; phases, and a rate that falls, begin here."""
         self.load(path)
-        self._began_at, self._loaded_within = self._steps_before, None
+        self._began_at = self._steps_before
+        self._phase.load_state_dict(None)
 
     def _own_state(self) -> dict[str, Any]:
         """Return what a system saves besides for a trial of the same seed, in JSON's types."""
@@ -318,17 +316,10 @@ class Trial(ABC):
         """Say how many of a group's environments a step waits for; ``None`` for all."""
         return None
 
-    def _begin(self) -> None:
-        """Note where a phase begins, or began."""
-        now = {"episodes": self.finished, "steps": self.steps, "updates": self.learner.updates, "seconds": 0.0}
-        self._before, self._loaded_within = self._loaded_within or now, None
-        self._end.phase = self.settings.phase  # the settings of a trial may be exchanged between phases
-        self._end.begin(*self._come_so_far())
-
-    def _come_so_far(self) -> tuple[int, int]:
-        """Count the games that have ended in this phase, and its frames."""
-        before = self._before
-        return self.finished - before["episodes"], (self.steps - before["steps"]) * self.game.frames_per_step
+    def _counted(self, seconds: float) -> dict[str, float]:
+        """Give the counters that a `Phase` looks at."""
+        episodes, updates = self.finished, self.learner.updates
+        return {"episodes": episodes, "steps": self.steps, "updates": updates, "seconds": seconds}
 
     def _is_over(self, seconds: float | None = None) -> bool:
         """Tell whether the phase is over, by the rule in `Settings`; any thread may ask.
@@ -341,17 +332,9 @@ class Trial(ABC):
         Raises
         ------
         InvalidInput
-            As `PhaseEnd.reached`.
+            As `Phase.over`.
         """
-        before, (games, frames) = self._before, self._come_so_far()
-        return self._end.reached(
-            {
-                "episodes": games,
-                "frames": frames,
-                "updates": self.learner.updates - before["updates"],
-                "seconds": (self._meter.seconds if seconds is None else seconds) - before["seconds"],
-            }
-        )
+        return self._phase.over(self._counted(self._meter.seconds if seconds is None else seconds))
 
     def _report_if_due(self, *, at_once: bool = False) -> None:
         """Report if it is PROGRESS_S seconds since the last time, or at once; raises what ends the phase."""
@@ -366,7 +349,7 @@ class Trial(ABC):
             "steps": self.steps,
             "updates": self.learner.updates,
             "episodes": self.finished,
-            "games": self.finished - self._before["episodes"],
+            "games": self.finished - self._phase.before["episodes"],
             **self.episodes.means(),
         } | reading.since(earlier)
 

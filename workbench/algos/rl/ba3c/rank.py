@@ -118,10 +118,11 @@ class BA3CTrial(Trial):
         """Take over rank 0's weights, statistics and counters, also of where the phase began."""
         state = _state(self.learner)
         own: dict[str, Any] = {"updates": self.learner.updates, "steps": self._steps, "episodes": self._finished}
-        own["before"] = self._before
+        own["before"] = self._phase.before
         agreed = self._peers.agree(own, state, self._report_if_due, reduces=not self.settings.has_server)
-        self._steps, self._finished, self._before = agreed["steps"], agreed["episodes"], agreed["before"]
-        self._end.begin(*self._come_so_far())
+        self._steps, self._finished = agreed["steps"], agreed["episodes"]
+        self._phase.load_state_dict(agreed["before"])
+        self._phase.begin(self._counted(0.0))
         if own["updates"] != agreed["updates"]:  # built anew in mid-trial: it must not play the first games again
             super().close()
             self._generators = [np.random.default_rng([self.seed, 1, 0, agreed["updates"]])]
@@ -177,7 +178,7 @@ class BA3CTrial(Trial):
     def _evaluate_if_due(self, updates: int) -> None:
         """Play whole games with what acts if it is time to, as rank 0; of what a server's rank slept over, once."""
         s = self.settings
-        last = max(self.kept.get(_EVALUATED, 0), self._before["updates"])
+        last = max(self.kept.get(_EVALUATED, 0), int(self._phase.before["updates"]))
         if self.rank or s.evaluate_every is None or updates // s.evaluate_every == last // s.evaluate_every:
             return
         played = evaluate(

@@ -145,7 +145,7 @@ class HTSTrial(Trial):
         self._shuffle = np.random.default_rng([plain_seed(seed), 3])  # of PPO's minibatches
         super().__init__(s, seed, n_groups=s.n_executors or s.n_agents, n_segments=0)  # it has storages instead
         interval = s.sync_interval * s.n_agents * self.game.frames_per_step
-        self._end.longest_wait += interval  # games are counted at its end, and frames at once
+        self._phase.longest_wait += interval  # games are counted at its end, and frames at once
         self._recording, self._learning = (Storage(self.game, s.sync_interval, s.n_agents) for _ in range(2))
         self._acting, self._delayed = (copy.deepcopy(self.model) for _ in range(2))
         self._acting_version = 0

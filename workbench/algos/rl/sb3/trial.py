@@ -18,8 +18,9 @@ from stable_baselines3.common.utils import get_device
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.environment import longest_of
-from workbench.algos.rl.episodes import Episodes, PhaseEnd
+from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
+from workbench.algos.rl.phase import Phase
 from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import SB3Settings
@@ -65,7 +66,7 @@ class SB3Trial:
             vars(self.model)["train"] = self._train_on_enough
         for optimizer in _optimizers(self.model):
             optimizer.register_step_post_hook(lambda *_: self._sign())  # rollouts apart, an update may take minutes
-        self._end = PhaseEnd(
+        self._phase = Phase(
             settings.phase,
             settings.min_games,
             settings.n_envs * ((self._limit() or ATARI_EPISODE_FRAMES) + 1),
@@ -100,8 +101,7 @@ class SB3Trial:
         torch.set_num_threads(self.settings.torch_threads)
         self._progress, self._began = progress, time.perf_counter()
         self._signed = self._began
-        self._before = self._counted()
-        self._end.begin()
+        self._phase.begin(self._counted())
         self._closed = False
         with self._draws.lent():
             try:
@@ -112,7 +112,7 @@ class SB3Trial:
                 self._refuse_nonsense()
                 raise
         self._refuse_nonsense()
-        before = int(self._before["episodes"])
+        before = int(self._phase.before["episodes"])
         return {
             **self._metrics(),
             **self.episodes.means(before),
@@ -174,8 +174,7 @@ class SB3Trial:
 
     def is_over(self) -> bool:
         """Tell whether the phase is over; asked only between rollouts, so that none is cut short."""
-        used = {name: count - self._before[name] for name, count in self._counted().items()}
-        return self._end.reached({**used, "seconds": time.perf_counter() - self._began})
+        return self._phase.over(self._counted())
 
     def _sign(self) -> None:
         now = time.perf_counter()
@@ -184,17 +183,19 @@ class SB3Trial:
             self._progress({**self._metrics(), **self.episodes.means()})
 
     def _counted(self) -> dict[str, float]:
-        model = self.model
-        return {"frames": model.num_timesteps, "updates": model._n_updates, "episodes": self.episodes.finished}
+        done = {"steps": self.model.num_timesteps, "updates": self.model._n_updates}
+        return done | {"episodes": self.episodes.finished, "seconds": time.perf_counter() - self._began}
 
     def _metrics(self) -> Metrics:
         counted = self._counted()
-        seconds = max(time.perf_counter() - self._began, 1e-9)
+        used = self._phase.used(counted)
         return {
             **_logged(self.model),
-            **counted,
-            "games": counted["episodes"] - self._before["episodes"],
-            "fps": (counted["frames"] - self._before["frames"]) / seconds,
+            "frames": counted["steps"],
+            "updates": counted["updates"],
+            "episodes": counted["episodes"],
+            "games": used["episodes"],
+            "fps": used["frames"] / max(used["seconds"], 1e-9),
         }
 
     def _schedule(self, num_timesteps: int, _total_timesteps: int) -> None:
