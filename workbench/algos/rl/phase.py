@@ -10,8 +10,8 @@ from workbench.core.errors import InvalidInput
 class Phase:
     """What has been used of a phase; it is over when its budget is spent and enough games have ended in it.
 
-    A trial's counters only grow: ``steps``, ``updates`` and ``episodes`` since it began, and ``seconds`` since the phase
-    did. `counted` are these as they are now. The rule is told in `Settings`.
+    A trial's counters only grow: ``steps``, ``updates`` and ``episodes`` since it began, and ``seconds`` since its
+    phase did. `counted` are these as they are now. The rule is told in `Settings`.
 
     Parameters
     ----------
