@@ -259,6 +259,34 @@ def test_a_state_of_tensors_arrays_and_nested_dicts_comes_back_as_it_was(tmp_pat
     assert torch.equal(back[7]["deep"]["deeper"], given[7]["deep"]["deeper"])
 
 
+class Named(torch.Tensor):
+    """As torchvision's images, and others' tensors with names for their axes."""
+
+
+def test_a_tensor_of_a_class_of_its_own_comes_back_as_a_tensor_and_a_layers_weights_as_they_were(tmp_path) -> None:
+    weights = torch.nn.Parameter(torch.ones(2))
+    save_state({"named": torch.ones(2).as_subclass(Named), "weights": weights, "too": weights}, tmp_path, "train")
+    read = load_state(tmp_path, "train")
+    assert type(read["named"]) is torch.Tensor
+    assert type(read["weights"]) is torch.nn.Parameter
+    assert read["weights"].data_ptr() == read["too"].data_ptr()  # tied, and still
+    assert all(part.tolist() == [1, 1] for part in read.values())
+
+
+def test_of_a_view_no_more_is_saved_than_it_shows(tmp_path) -> None:
+    save_state({"filled": torch.arange(100_000.0)[:3]}, tmp_path, "train")
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 4000
+    assert load_state(tmp_path, "train")["filled"].tolist() == [0, 1, 2]
+
+
+def test_a_state_that_holds_itself_is_refused(tmp_path) -> None:
+    state: dict = {"i": 1}
+    state["all"] = [state]
+    with pytest.raises(InvalidInput, match=r"^train: the state holds itself, or is nested too deep"):
+        save_state(state, tmp_path, "train")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_state_that_could_run_code_when_read_is_refused_with_its_place(tmp_path) -> None:
     def train(config, state=None):
         yield 1.0, {"models": [config, {"net": own.Climber({}, 0)}]}

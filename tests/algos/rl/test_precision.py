@@ -1,5 +1,7 @@
 """What layers compute in where nobody says."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -56,6 +58,15 @@ def test_what_must_be_repeated_does_not_hang_on_a_clock(measured):
     assert BA3C(precision="auto").repeatable
     assert not BA3C(precision="auto", synchronous=False).repeatable
     assert not BA3C(precision="auto", plays_on=True).repeatable
+
+
+def test_bfloat16_is_taken_where_it_is_slow_but_not_without_a_word(measured, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GA3C("Pong", device="cpu", precision="bfloat16")({}, 0)
+    monkeypatch.setattr(precision, "has_bfloat16_units", lambda device: False)
+    with pytest.warns(match="this processor has no instructions: an update may take several times as long"):
+        assert GA3C("Pong", device="cpu", precision="bfloat16")({}, 0).learner.precision == "bfloat16"
 
 
 def test_what_is_asked_for_is_taken_and_nonsense_refused(measured):

@@ -30,9 +30,13 @@ def save_state(state: Any, folder: Path, name: str) -> None:
     Raises
     ------
     InvalidInput
-        Something in it is neither tensor, array, number, text, bytes nor a dict, list or tuple of these.
+        Something in it is neither tensor, array, number, text, bytes nor a dict, list or tuple of these, or it holds
+        itself.
     """
-    packed = _packed(state, "state", name, (*_PLAIN, *_of_torch()))
+    try:
+        packed = _packed(state, "state", name, (*_PLAIN, *_of_torch()))
+    except RecursionError:
+        raise InvalidInput(f"{name}: the state holds itself, or is nested too deep: a file holds neither") from None
     with (folder / _FILE).open("wb") as file:
         writer = _Writer(file)
         writer.dump(packed)
@@ -70,7 +74,7 @@ class _Writer(pickle.Pickler):
     def persistent_id(self, obj: Any) -> int | None:
         if not isinstance(obj, self._kinds):
             return None
-        self.tensors.append(obj)
+        self.tensors.append(_bare_tensor(obj))
         return len(self.tensors) - 1
 
 
@@ -102,6 +106,17 @@ def _of_torch() -> tuple[type, ...]:
     """Give torch's types, of which there are values only where it was imported."""
     torch = sys.modules.get("torch")
     return () if torch is None else (torch.Tensor, torch.dtype, torch.device)
+
+
+def _bare_tensor(obj: Any) -> Any:
+    """Strip a tensor of a class of its own, which is not read again, and a view of what it does not show."""
+    import torch
+
+    if not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
+        return obj
+    if not isinstance(obj, torch.nn.Parameter):
+        obj = obj.as_subclass(torch.Tensor)
+    return obj.detach().clone() if obj.untyped_storage().nbytes() > obj.nbytes else obj
 
 
 def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:

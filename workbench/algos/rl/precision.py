@@ -1,6 +1,7 @@
 """What the layers compute in where nobody says: bfloat16 if the processor has units for it and is faster so."""
 
 import time
+import warnings
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -22,7 +23,16 @@ BATCH = 40  # experiences an update
 def choose_precision(
     asked: Precision | Literal["auto"], game: Game, network: str, device: torch.device, *, repeatable: bool
 ) -> Precision:
-    """Resolve ``auto``: the faster one for pixels; float32 for vectors, and where the same seed must give the same."""
+    """Resolve ``auto``: the faster one for pixels; float32 for vectors, and where the same seed must give the same.
+
+    Warns where bfloat16 is asked of a processor without instructions for it, which emulates each product.
+    """
+    if asked == "bfloat16" and not has_bfloat16_units(device):
+        warnings.warn(
+            "precision is bfloat16, for which this processor has no instructions: an update may take several times as "
+            "long as in float32, which precision='auto' takes here",
+            stacklevel=2,
+        )
     if asked != "auto":
         return asked
     if repeatable or len(game.obs_shape) < 3 or not has_bfloat16_units(device):
