@@ -136,9 +136,10 @@ def phase_greys(n_phases: int, *, dark: bool | None = None) -> list[str]:
     return [f"#{step:02x}{step:02x}{step:02x}" for step in steps]
 
 
-def scale(n_colors: int = 32) -> list[tuple[float, str]]:
-    """Give the same sequence as a plotly colour scale."""
-    return [(k / (n_colors - 1), color) for k, color in enumerate(value_colors(n_colors))]
+def scale(colors: Sequence[str] | None = None) -> list[tuple[float, str]]:
+    """Give a plotly colour scale of these colours, two or more, by default of those of values."""
+    colors = colors or value_colors(32)
+    return [(k / (len(colors) - 1), color) for k, color in enumerate(colors)]
 
 
 def text(words: object) -> str:
@@ -228,14 +229,16 @@ def error_bars(value: pd.Series, low: pd.Series, high: pd.Series, **look: object
     return {"type": "data", "symmetric": False, **around, **look}
 
 
-def phase_colorbar(n_phases: int) -> go.Scatter:
-    """Build an invisible trace that brings a colour bar of the phases."""
-    ticks = list(range(0, n_phases, max(1, n_phases // 8)))
-    return colorbar_trace("phase", ticks, [str(phase) for phase in ticks], 0, n_phases - 1)
+def phase_colorbar(colors: Sequence[str]) -> go.Scatter:
+    """Build an invisible trace that brings a colour bar of the phases, whose colours these are."""
+    ticks = list(range(0, len(colors), max(1, len(colors) // 8)))
+    return colorbar_trace("phase", ticks, [str(phase) for phase in ticks], len(colors) - 1, scale(colors))
 
 
-def colorbar_trace(title: str, values: Sequence[float], labels: Sequence[str], low: float, high: float) -> go.Scatter:
-    """Build an invisible trace that brings the colour bar from `low` to `high` with these ticks."""
+def colorbar_trace(
+    title: str, values: Sequence[float], labels: Sequence[str], high: float, colorscale: Sequence[tuple[float, str]]
+) -> go.Scatter:
+    """Build an invisible trace that brings a colour bar from 0 to `high` with these ticks."""
     bar = {
         "title": {"text": text(title), "side": "right", "font": {"size": 13}},
         "tickvals": list(values),
@@ -244,10 +247,10 @@ def colorbar_trace(title: str, values: Sequence[float], labels: Sequence[str], l
         "outlinewidth": 0,
     }
     marker = {
-        "color": [low, high],
-        "cmin": low,
+        "color": [0, high],
+        "cmin": 0,
         "cmax": high,
-        "colorscale": scale(),
+        "colorscale": colorscale,
         "colorbar": bar,
         "showscale": True,
     }
