@@ -79,7 +79,7 @@ def test_the_tree_tells_which_phases_a_trial_has_ended():
 
 def test_words_and_whole_numbers_are_told_as_they_are(members):
     odd = members.assign(net=[f"<{phase}>" for phase in members["phase"]], width=65536)
-    best = odd[odd["member"] == 0].assign(step=lambda rows: rows["phase"])
+    best = odd[odd["member"] == 0]
     fig = hyperparameters_over_time(odd, ["net", "width"], best)
     of_members = [trace for trace in fig.data if trace.name == "a member"]
     told = [[row[2] for row in trace.customdata if row[2] is not None] for trace in of_members]
@@ -87,7 +87,7 @@ def test_words_and_whole_numbers_are_told_as_they_are(members):
     assert told == [[theme.text(word) for word in by_member["net"]], ["65536"] * len(odd)]
     assert all("customdata[2]" in trace.hovertemplate for trace in of_members)
     of_best = [trace for trace in fig.data if trace.name == "of the best weights"]
-    assert [*of_best[0].customdata] == [theme.text(word) for word in best["net"]]
+    assert [row[2] for row in of_best[0].customdata][:-1] == [theme.text(word) for word in best["net"]]
 
 
 def test_hyperparameters_of_every_member_and_of_the_best_weights(three, known, members):
@@ -96,8 +96,16 @@ def test_hyperparameters_of_every_member_and_of_the_best_weights(three, known, m
     lines = named(fig, "a member")
     words = list(fig.layout.yaxis.ticktext)  # five uneven values only: an axis of categories
     assert [words[int(y)] for y in lines.y if y is not None][:6] == ["0", "0", "0", "1", "1", "0.96"]
-    assert [words[int(y)] for y in named(fig, "of the best weights").y] == ["0", "0.8", "0.96"]
+    assert [words[int(y)] for y in named(fig, "of the best weights").y[:-1]] == ["0", "0.8", "0.96"]
     assert fig.layout.yaxis.title.text == "x"
+
+
+def test_best_weights_of_a_donor_that_was_ahead_go_on_in_the_phase_of_their_copier(members):
+    best = pd.DataFrame({"step": range(4), "trial": [0, 0, 0, 4], "phase": [0, 1, 2, 1], "x": [0.0, 0.0, 0.0, 0.8]})
+    line = named(hyperparameters_over_time(members, ["x"], best), "of the best weights")
+    assert list(line.x) == [0, 1, 2, None, 1, None]
+    assert [row[0] for row in line.customdata if row[0] is not None] == [0, 0, 0, 4]
+    assert line.hovertemplate.startswith("trial %{customdata[0]}, phase %{x}")
 
 
 def test_words_stand_on_the_axis_escaped(members):
