@@ -54,6 +54,15 @@ def test_no_two_founders_share_a_colour_and_the_best_spread_have_one():
     ]
 
 
+def test_founders_that_share_grey_have_one_name_in_the_legend():
+    n = 20
+    rows = pd.DataFrame({"trial": range(n), "member": range(n), "founder": range(n), "parent": pd.NA, "first_phase": 0})
+    rows = rows.assign(last_phase=1, parent_phase=pd.NA, started_s=0.0, ended_s=1.0, copied=False)
+    for fig in (member_lineage(rows, 1.0), phylogenetic_tree(phylogeny(rows, best=3))):
+        named_there = [trace.name for trace in fig.data if trace.showlegend is not False]
+        assert named_there == [*(f"from trial {founder}" for founder in range(7)), "from other trials"]
+
+
 def test_a_copy_has_a_line_from_its_donor(known):
     jumps = next(t for t in member_lineage(known, 32.0).data if t.mode == "lines" and t.line.width == 1)
     assert list(jumps.x) == [12.0, 12.0, None, 22.0, 22.0, None]

@@ -51,10 +51,13 @@ LAND = "rgba(128,128,128,0.13)"
 Look = Mapping[str, Any]
 """How something is drawn, in plotly's own names."""
 
-LEGEND_PHASES = 12  # more phases than this are read off a colour bar
+LEGEND_PHASES = 5  # more phases than this are read off a colour bar: beside the crosses a legend has no room for them
 
 _LINE = 72  # characters of a line in an empty figure
+_MARGIN = {"l": 64, "r": 24, "t": 72, "b": 52}  # px
+_ABOVE = 5  # px from the data to the legend, however high the figure is: two lines of it have room below the title
 _MOST_NUMBERS = 30  # of phases, on an axis
+_MOST_TICKS = 4  # of a colour bar, which may be no higher than two slots
 LONGEST_NAME = 28  # characters of a name beside others on an axis
 
 _EXACT = 2**53  # whole numbers up to here are told apart as floats
@@ -87,12 +90,11 @@ def template() -> go.layout.Template:
             "orientation": "h",
             "x": 0,
             "xanchor": "left",
-            "y": 1.02,
             "yanchor": "bottom",
             "font": {"size": 12},
             "traceorder": "normal",
         },
-        margin={"l": 64, "r": 24, "t": 72, "b": 52},
+        margin=_MARGIN,
         xaxis=axis,
         yaxis=axis,
         colorway=list(SERIES_COLORS),
@@ -105,6 +107,7 @@ def template() -> go.layout.Template:
 def figure(title: str, height: int = 380, *, x: str | None = None, y: str | None = None) -> go.Figure:
     """Start a figure with the template and the titles of its axes; `title` may come from a log, so it is escaped."""
     fig = go.Figure(layout={"template": template(), "title": {"text": text(title)}, "height": height})
+    fig.update_layout(legend_y=1 + _ABOVE / (height - _MARGIN["t"] - _MARGIN["b"]))
     if x is not None:
         fig.update_xaxes(title=x)
     if y is not None:
@@ -231,7 +234,7 @@ def error_bars(value: pd.Series, low: pd.Series, high: pd.Series, **look: object
 
 def phase_colorbar(colors: Sequence[str]) -> go.Scatter:
     """Build an invisible trace that brings a colour bar of the phases, whose colours these are."""
-    ticks = list(range(0, len(colors), max(1, len(colors) // 8)))
+    ticks = list(range(0, len(colors), -(-len(colors) // _MOST_TICKS)))
     return colorbar_trace("phase", ticks, [str(phase) for phase in ticks], len(colors) - 1, scale(colors))
 
 
