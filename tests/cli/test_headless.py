@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from tests.browser.lab import MISSING, chromium
@@ -134,6 +135,16 @@ def test_parameters_may_stand_beside_lines_of_ipython_s_own() -> None:
     assert _assigned("%matplotlib inline\n!ls\nhours: float = 1\nname = 'a'\na.b = 2") == ["hours", "name"]
     with pytest.raises(InvalidInput, match=r"the cell tagged 'parameters' is no Python \("):
         _assigned("hours =")
+
+
+def test_a_name_that_is_assigned_beside_others_is_a_parameter_too() -> None:
+    from workbench.cli.headless import _assigned, _set_parameters
+
+    assert _assigned("a, (b, *c) = 1, (2, 3)\nknown[a], d.e = 0, 0") == ["a", "b", "c"]
+    cell = nbformat.v4.new_code_cell("N_TRIALS, SEEDS = 4, 3", metadata={"tags": ["parameters"]})
+    _set_parameters(nbformat.v4.new_notebook(cells=[cell]), {"SEEDS": "2"})
+    exec(cell.source, assigned := {})
+    assert (assigned["N_TRIALS"], assigned["SEEDS"]) == (4, 2)
 
 
 def test_without_a_browser_a_notebook_is_kept_and_that_is_said(tmp_path, monkeypatch, capsys) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import uuid
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -195,6 +196,23 @@ def test_requests_are_taken_in_the_order_they_were_sent_though_the_clock_is_set_
         monkeypatch.setattr("time.time_ns", lambda now=now: now)
         send(tmp_path / "kb.db", "one", "scale", nodes=now)
     assert [request.data["nodes"] for request in Inbox(tmp_path / "kb.db", "one")()] == [5, 5, 5, 4, 3, 3]
+
+
+def test_what_is_asked_while_nobody_drives_the_study_is_said_to_wait(tmp_path) -> None:
+    log = StudyLog(db := tmp_path / "kb.db", "one", {})
+    controls = Controls(db, "one")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        controls.extend(0, 1)
+        log.close()
+        controls.note("needs no driver")
+    with pytest.warns(
+        UserWarning, match="nobody drives study 'one': this waits, and is done when it is resumed$"
+    ) as said:
+        controls.extend(0, 1)
+    assert said[0].filename == __file__
+    with pytest.warns(UserWarning, match="nobody drives study 'one': there is nothing to stop$"):
+        controls.stop_study()
 
 
 def test_a_note_that_comes_while_another_is_written_down_is_not_left_waiting(tmp_path, monkeypatch) -> None:

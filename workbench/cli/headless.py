@@ -226,4 +226,5 @@ def _assigned(source: str) -> list[str]:
     for node in cell.body:
         targets += node.targets if isinstance(node, ast.Assign) else []
         targets += [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    parts = (part for target in targets for part in ast.walk(target))  # of ``a, b = 1, 2`` both
+    return [part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]

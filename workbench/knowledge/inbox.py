@@ -8,6 +8,7 @@ import json
 import os
 import time
 import uuid
+import warnings
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -116,7 +117,9 @@ class Controls:
     """What a person can do to a running study, from anywhere that sees the knowledge base.
 
     Every method returns at once with the request's id; the driver answers within a second, in the log
-    (`Frames.interventions`). Notes and tags need no driver: where there is none they stand in the log on return.
+    (`Frames.interventions`). Where nobody drives the study a warning says so, and the request waits for whoever does
+    next, but for `stop_study`, which is dropped. Notes and tags need no driver: where there is none they stand in the
+    log on return.
 
     Parameters
     ----------
@@ -129,19 +132,19 @@ class Controls:
 
     def stop(self, trial: int) -> str:
         """Stop a trial now; the phase under way is lost, its checkpoints stay."""
-        return send(self.db, self.study, "stop", trial)
+        return self._ask("stop", trial)
 
     def pause(self, trial: int) -> str:
         """Set a trial aside at the end of its phase, freeing its slot."""
-        return send(self.db, self.study, "pause", trial)
+        return self._ask("pause", trial)
 
     def resume(self, trial: int) -> str:
         """Let a trial that was set aside go on, on the next free slot."""
-        return send(self.db, self.study, "resume", trial)
+        return self._ask("resume", trial)
 
     def extend(self, trial: int, phases: int) -> str:
         """Run a trial that is over for some phases more; the scheduler does not hear of them."""
-        return send(self.db, self.study, "extend", trial, phases=phases)
+        return self._ask("extend", trial, phases=phases)
 
     def clone(self, trial: int, config: Config | None = None, phases: int | None = None) -> str:
         """Start a trial of its own with another's configuration, changed; the scheduler does not hear of it.
@@ -149,28 +152,28 @@ class Controls:
         It is a point of the study's space, if there is one; what no longer applies after the change is left out.
         """
         more = {} if phases is None else {"phases": phases}
-        return send(self.db, self.study, "clone", trial, config=dict(config or {}), **more)
+        return self._ask("clone", trial, config=dict(config or {}), **more)
 
     def confirm(self, trial: int, phases: int | None = None) -> str:
         """Train a trial's configuration again with a fresh seed; see `StudyRun.confirm`."""
         more = {} if phases is None else {"phases": phases}
-        return send(self.db, self.study, "clone", trial, confirms=True, **more)
+        return self._ask("clone", trial, confirms=True, **more)
 
     def pause_study(self) -> str:
         """Let running phases end, and begin no further ones."""
-        return send(self.db, self.study, "pause study")
+        return self._ask("pause study")
 
     def resume_study(self) -> str:
         """Go on after `pause_study`."""
-        return send(self.db, self.study, "resume study")
+        return self._ask("resume study")
 
     def stop_study(self) -> str:
         """End the study now; the phases under way are lost, and it can be resumed."""
-        return send(self.db, self.study, "stop study")
+        return self._ask("stop study")
 
     def scale(self, nodes: int) -> str:
         """Ask the cluster for so many workers, where it can be scaled."""
-        return send(self.db, self.study, "scale", nodes=nodes)
+        return self._ask("scale", nodes=nodes)
 
     def note(self, text: str, trial: int | None = None) -> str:
         """Write something down about a trial, or about the study; see `Frames.notes`."""
@@ -183,6 +186,13 @@ class Controls:
     def untag(self, tag: str, trial: int | None = None) -> str:
         """Take a tag off."""
         return self._remark("untag", trial, tag=tag)
+
+    def _ask(self, action: str, trial: int | None = None, **data: Any) -> str:
+        request = send(self.db, self.study, action, trial, **data)
+        if driver_of(db_path(self.db), self.study) is None:
+            so = "there is nothing to stop" if action == "stop study" else "this waits, and is done when it is resumed"
+            warnings.warn(f"nobody drives study {self.study!r}: {so}", stacklevel=3)
+        return request
 
     def _remark(self, action: str, trial: int | None, **words: str) -> str:
         request = send(self.db, self.study, action, trial, **words)

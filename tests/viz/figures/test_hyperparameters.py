@@ -1,3 +1,6 @@
+import pandas as pd
+import pytest
+
 from workbench.viz.figures import score_by_hyperparameter
 from workbench.viz.figures.hyperparameters import scored_points
 
@@ -15,6 +18,17 @@ def test_points_by_phase_with_stopped_trials_marked(frames):
     assert list(first.x) == [1e-4, 1e-3, 1e-2]
     assert list(first.y) == [1.0, 0.5, 3.0]
     assert list(first.marker.symbol) == ["circle", "x", "circle"]
+
+
+@pytest.mark.parametrize(("n_phases", "entries"), [(5, 6), (6, 1)])
+def test_more_phases_than_a_legend_has_room_for_beside_the_crosses_get_a_colour_bar(n_phases, entries):
+    phases = pd.DataFrame({"trial": 0, "phase": range(n_phases), "ended_s": 1.0, "score": 0.0})
+    trials = pd.DataFrame({"trial": [0], "state": ["stopped"], "lr": [1e-3]})
+    fig = score_by_hyperparameter(phases, trials, ["lr"])
+    assert len([trace for trace in fig.data if trace.showlegend is not False]) == entries
+    assert [trace.marker.colorbar.title.text for trace in fig.data if trace.marker.showscale] == ["phase"] * (
+        entries == 1
+    )
 
 
 def test_only_the_last_score_of_a_stopped_trial_is_cut(frames):

@@ -54,7 +54,8 @@ def test_many_phases_get_a_colour_bar():
     fig = node_occupancy(spans, slots, 15.0)
     assert [trace.name for trace in fig.data if trace.showlegend is not False] == ["idle"]
     _, bars, colorbar = fig.data
-    assert len(set(bars.marker.color)) == 15
+    assert [color for _, color in colorbar.marker.colorscale] == list(dict.fromkeys(bars.marker.color))
+    assert (colorbar.marker.cmin, colorbar.marker.cmax, len(set(bars.marker.color))) == (0, 14, 15)
     assert colorbar.marker.colorbar.title.text == "phase"
 
 

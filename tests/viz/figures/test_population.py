@@ -54,6 +54,15 @@ def test_no_two_founders_share_a_colour_and_the_best_spread_have_one():
     ]
 
 
+def test_founders_that_share_grey_have_one_name_in_the_legend():
+    n = 20
+    rows = pd.DataFrame({"trial": range(n), "member": range(n), "founder": range(n), "parent": pd.NA, "first_phase": 0})
+    rows = rows.assign(last_phase=1, parent_phase=pd.NA, started_s=0.0, ended_s=1.0, copied=False)
+    for fig in (member_lineage(rows, 1.0), phylogenetic_tree(phylogeny(rows, best=3))):
+        named_there = [trace.name for trace in fig.data if trace.showlegend is not False]
+        assert named_there == [*(f"from trial {founder}" for founder in range(7)), "from other trials"]
+
+
 def test_a_copy_has_a_line_from_its_donor(known):
     jumps = next(t for t in member_lineage(known, 32.0).data if t.mode == "lines" and t.line.width == 1)
     assert list(jumps.x) == [12.0, 12.0, None, 22.0, 22.0, None]
@@ -79,7 +88,7 @@ def test_the_tree_tells_which_phases_a_trial_has_ended():
 
 def test_words_and_whole_numbers_are_told_as_they_are(members):
     odd = members.assign(net=[f"<{phase}>" for phase in members["phase"]], width=65536)
-    best = odd[odd["member"] == 0].assign(step=lambda rows: rows["phase"])
+    best = odd[odd["member"] == 0]
     fig = hyperparameters_over_time(odd, ["net", "width"], best)
     of_members = [trace for trace in fig.data if trace.name == "a member"]
     told = [[row[2] for row in trace.customdata if row[2] is not None] for trace in of_members]
@@ -87,7 +96,7 @@ def test_words_and_whole_numbers_are_told_as_they_are(members):
     assert told == [[theme.text(word) for word in by_member["net"]], ["65536"] * len(odd)]
     assert all("customdata[2]" in trace.hovertemplate for trace in of_members)
     of_best = [trace for trace in fig.data if trace.name == "of the best weights"]
-    assert [*of_best[0].customdata] == [theme.text(word) for word in best["net"]]
+    assert [row[2] for row in of_best[0].customdata][:-1] == [theme.text(word) for word in best["net"]]
 
 
 def test_hyperparameters_of_every_member_and_of_the_best_weights(three, known, members):
@@ -96,8 +105,16 @@ def test_hyperparameters_of_every_member_and_of_the_best_weights(three, known, m
     lines = named(fig, "a member")
     words = list(fig.layout.yaxis.ticktext)  # five uneven values only: an axis of categories
     assert [words[int(y)] for y in lines.y if y is not None][:6] == ["0", "0", "0", "1", "1", "0.96"]
-    assert [words[int(y)] for y in named(fig, "of the best weights").y] == ["0", "0.8", "0.96"]
+    assert [words[int(y)] for y in named(fig, "of the best weights").y[:-1]] == ["0", "0.8", "0.96"]
     assert fig.layout.yaxis.title.text == "x"
+
+
+def test_best_weights_of_a_donor_that_was_ahead_go_on_in_the_phase_of_their_copier(members):
+    best = pd.DataFrame({"step": range(4), "trial": [0, 0, 0, 4], "phase": [0, 1, 2, 1], "x": [0.0, 0.0, 0.0, 0.8]})
+    line = named(hyperparameters_over_time(members, ["x"], best), "of the best weights")
+    assert list(line.x) == [0, 1, 2, None, 1, None]
+    assert [row[0] for row in line.customdata if row[0] is not None] == [0, 0, 0, 4]
+    assert line.hovertemplate.startswith("trial %{customdata[0]}, phase %{x}")
 
 
 def test_words_stand_on_the_axis_escaped(members):

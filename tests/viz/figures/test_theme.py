@@ -35,6 +35,20 @@ def test_what_an_empty_figure_says_is_no_wider_than_it():
     assert "&lt;8&gt;: 0 trials" in note.text
 
 
+def test_two_lines_of_a_legend_have_room_below_the_title_however_high_the_figure_is():
+    for height in (200, 2000):
+        fig = theme.figure("x", height)
+        margin = fig.layout.template.layout.margin
+        above = (fig.layout.legend.y - 1) * (height - margin.t - margin.b)
+        assert above + 2 * 19 + 12 + 15 <= margin.t  # px: two lines, and the title's place and size
+
+
+@pytest.mark.parametrize(("n_phases", "ticks"), [(6, "0 2 4"), (9, "0 3 6"), (27, "0 7 14 21")])
+def test_a_colour_bar_as_high_as_two_slots_has_room_for_its_numbers(n_phases, ticks):
+    bar = theme.phase_colorbar(theme.phase_greys(n_phases)).marker.colorbar
+    assert " ".join(bar.ticktext) == ticks
+
+
 def test_a_clock_fits_the_study():
     assert [theme.clock(s).unit for s in (10, 1000, 100_000)] == ["s", "min", "h"]
 

@@ -208,4 +208,4 @@ def _ends(ends: pd.DataFrame, shade_of: dict[int, str]) -> go.Scatter:
 
 def _colorbar(values: pd.Series, name: str) -> go.Scatter:
     places, labels = ticks(values, scale_of(values))
-    return theme.colorbar_trace(name, places, labels, 0, 1)
+    return theme.colorbar_trace(name, places, labels, 1, theme.scale())

@@ -118,4 +118,4 @@ def _panel_points(points: pd.DataFrame, across: pd.Series, colors: list[str], **
 def _explain(fig: go.Figure, points: pd.DataFrame, colors: list[str]) -> None:
     theme.explain_crosses(fig, points["cut"])
     if len(colors) > theme.LEGEND_PHASES:
-        fig.add_trace(theme.phase_colorbar(len(colors)))
+        fig.add_trace(theme.phase_colorbar(colors))

@@ -40,16 +40,13 @@ def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:
         return theme.empty_note(fig, "no trial has begun yet")
     inks = founder_inks(lineage["founder"])
     member_of = dict(zip(lineage["trial"], lineage["member"], strict=True))
-    rest = lineage["founder"].map(inks) == theme.GREY
-    for founder, group in lineage[~rest].groupby("founder"):
-        fig.add_trace(_lives(group, f"from trial {founder}", inks[int(str(founder))], unit, wall_s))
-    if rest.any():
-        fig.add_trace(_lives(lineage[rest], "from other trials", theme.GREY, unit, wall_s))
+    for founder, group in lineage.groupby(_told_apart(lineage["founder"], inks), dropna=False):
+        fig.add_trace(_lives(group, _name(founder), inks[group["founder"].iloc[0]], unit, wall_s))
     copies = lineage[lineage["copied"]]
     if len(copies):
         fig.add_trace(_jumps(copies, member_of, unit))
         fig.add_trace(_marks(copies, inks, unit))
-        fig.add_trace(theme.legend_marker("copied another's weights", "circle"))
+        fig.add_trace(theme.legend_marker("copied weights", "circle"))
     return fig
 
 
@@ -72,8 +69,10 @@ def phylogenetic_tree(tree: pd.DataFrame) -> go.Figure:
     if tree.empty:
         return theme.empty_note(fig, "no trial has begun yet")
     inks = founder_inks(tree["founder"])
-    for (founder, survives, best), group in tree.groupby(["founder", "survives", "best"]):
-        style = {"color": inks[int(str(founder))], "width": 4 if best else 2 if survives else 1}
+    founders = _told_apart(tree["founder"], inks)
+    with_best = set(founders[tree["best"]])
+    for (founder, survives, best), group in tree.groupby([founders, "survives", "best"], dropna=False):
+        style = {"color": inks[group["founder"].iloc[0]], "width": 4 if best else 2 if survives else 1}
         x, y = _branches(group)
         fig.add_trace(
             go.Scatter(
@@ -82,9 +81,9 @@ def phylogenetic_tree(tree: pd.DataFrame) -> go.Figure:
                 mode="lines",
                 line=style,
                 opacity=1.0 if survives or best else 0.45,
-                name=f"from trial {founder}",
-                legendgroup=f"founder {founder}",
-                showlegend=bool(best or (survives and not _has_best(tree, founder))),
+                name=_name(founder),
+                legendgroup=_name(founder),
+                showlegend=bool(best or (survives and founder not in with_best)),
                 hoverinfo="skip",
             )
         )
@@ -92,8 +91,13 @@ def phylogenetic_tree(tree: pd.DataFrame) -> go.Figure:
     return fig
 
 
-def _has_best(tree: pd.DataFrame, founder: object) -> bool:
-    return bool(tree.loc[tree["founder"] == founder, "best"].any())
+def _told_apart(founders: pd.Series, inks: dict[int, str]) -> pd.Series:
+    """Give the founders that have a colour of their own, NA for the others: a legend of all has no room."""
+    return founders.astype("Int64").where(founders.map(inks) != theme.GREY)
+
+
+def _name(founder: object) -> str:
+    return "from other trials" if founder is pd.NA else f"from trial {founder}"
 
 
 def _lives(group: pd.DataFrame, name: str, ink: str, unit: theme.Clock, wall_s: float) -> go.Scatter:

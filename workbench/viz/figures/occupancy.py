@@ -134,7 +134,7 @@ def span_bars(spans: pd.DataFrame, rows: pd.DataFrame, until_s: float) -> pd.Dat
 
 def _explain(fig: go.Figure, colors: list[str], outcomes: set[str]) -> None:
     if len(colors) > theme.LEGEND_PHASES:
-        fig.add_trace(theme.phase_colorbar(len(colors)))
+        fig.add_trace(theme.phase_colorbar(colors))
     else:
         for phase, color in enumerate(colors):
             fig.add_trace(theme.legend_bar(f"phase {phase}", {"color": color}, legendgroup=phase, legendrank=phase))

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.viz.figures import theme
-from workbench.viz.figures.scales import positions, scale_of
+from workbench.viz.figures.scales import Scale, positions, scale_of
 
 _COLUMNS = 3
 _FAINT_MEMBER = "rgba(0,114,178,0.45)"
@@ -60,7 +61,8 @@ def hyperparameters_over_time(
         From `workbench.analysis.schedules`: member, phase, trial, score, and a column a hyperparameter.
     hyperparameters : sequence of str
     best : DataFrame, optional
-        From `workbench.analysis.schedule_of`: the schedule of the best weights, drawn over the members'; step by step.
+        From `workbench.analysis.schedule_of`: the schedule of the best weights, drawn over the members'. Where they
+        were copied from a member that was ahead, phases come again: in another line.
     """
     title = "Hyperparameters over time"
     if schedules.empty or not hyperparameters:
@@ -91,39 +93,31 @@ def _panel(
     if scale.kind == "category":
         words = [theme.brief(word) for word in scale.order]
         fig.update_yaxes(tickvals=list(range(len(words))), ticktext=words, **place)
-    places = pd.Series(positions(schedules[name], scale), index=schedules.index)
-    lines = _joined(schedules, "phase", places, schedules[name].map(theme.setting))
-    fig.add_trace(
-        go.Scatter(
-            x=lines["x"],
-            y=lines["y"],
-            mode="lines+markers",
-            line={"color": _FAINT_MEMBER, "width": 1, "shape": "hv"},
-            marker={"size": 4, "color": _FAINT_MEMBER},
-            name="a member",
-            legendgroup="member",
-            showlegend=in_legend,
-            customdata=lines[["trial", "member", "words"]],
-            hovertemplate="trial %{customdata[0]} (member %{customdata[1]}), phase %{x}: %{customdata[2]}"
-            "<extra></extra>",
-        ),
-        **place,
-    )
+    member = {"name": "a member", "legendgroup": "member", "showlegend": in_legend}
+    who = "trial %{customdata[0]} (member %{customdata[1]})"
+    fig.add_trace(_line(schedules, name, scale, who, _FAINT_MEMBER, 1, **member), **place)
     if best is not None and len(best):
-        fig.add_trace(
-            go.Scatter(
-                x=best["step"],
-                y=positions(best[name], scale),
-                mode="lines",
-                line={"color": theme.VERMILLION, "width": 3, "shape": "hv"},
-                name="of the best weights",
-                legendgroup="best",
-                showlegend=in_legend,
-                customdata=best[name].map(theme.setting),
-                hovertemplate="phase %{x}: %{customdata}<extra></extra>",
-            ),
-            **place,
-        )
+        of_best = {"name": "of the best weights", "legendgroup": "best", "showlegend": in_legend}
+        apart = best.assign(member=(best["phase"].diff() <= 0).cumsum())  # a copier begins where its donor has been
+        fig.add_trace(_line(apart, name, scale, "trial %{customdata[0]}", theme.VERMILLION, 3, **of_best), **place)
+
+
+def _line(
+    schedules: pd.DataFrame, hyperparameter: str, scale: Scale, who: str, ink: str, width: int, **legend: Any
+) -> go.Scatter:
+    """Draw the values of a hyperparameter phase by phase, a line a member."""
+    places = pd.Series(positions(schedules[hyperparameter], scale), index=schedules.index)
+    lines = _joined(schedules, "phase", places, schedules[hyperparameter].map(theme.setting))
+    return go.Scatter(
+        x=lines["x"],
+        y=lines["y"],
+        mode="lines+markers",
+        line={"color": ink, "width": width, "shape": "hv"},
+        marker={"size": width + 3, "color": ink},
+        customdata=lines[["trial", "member", "words"]],
+        hovertemplate=who + ", phase %{x}: %{customdata[2]}<extra></extra>",
+        **legend,
+    )
 
 
 def _joined(schedules: pd.DataFrame, x: str, y: pd.Series, words: pd.Series | None = None) -> pd.DataFrame:

@@ -51,10 +51,13 @@ LAND = "rgba(128,128,128,0.13)"
 Look = Mapping[str, Any]
 """How something is drawn, in plotly's own names."""
 
-LEGEND_PHASES = 12  # more phases than this are read off a colour bar
+LEGEND_PHASES = 5  # more phases than this are read off a colour bar: beside the crosses a legend has no room for them
 
 _LINE = 72  # characters of a line in an empty figure
+_MARGIN = {"l": 64, "r": 24, "t": 72, "b": 52}  # px
+_ABOVE = 5  # px from the data to the legend, however high the figure is: two lines of it have room below the title
 _MOST_NUMBERS = 30  # of phases, on an axis
+_MOST_TICKS = 4  # of a colour bar, which may be no higher than two slots
 LONGEST_NAME = 28  # characters of a name beside others on an axis
 
 _EXACT = 2**53  # whole numbers up to here are told apart as floats
@@ -87,12 +90,11 @@ def template() -> go.layout.Template:
             "orientation": "h",
             "x": 0,
             "xanchor": "left",
-            "y": 1.02,
             "yanchor": "bottom",
             "font": {"size": 12},
             "traceorder": "normal",
         },
-        margin={"l": 64, "r": 24, "t": 72, "b": 52},
+        margin=_MARGIN,
         xaxis=axis,
         yaxis=axis,
         colorway=list(SERIES_COLORS),
@@ -105,6 +107,7 @@ def template() -> go.layout.Template:
 def figure(title: str, height: int = 380, *, x: str | None = None, y: str | None = None) -> go.Figure:
     """Start a figure with the template and the titles of its axes; `title` may come from a log, so it is escaped."""
     fig = go.Figure(layout={"template": template(), "title": {"text": text(title)}, "height": height})
+    fig.update_layout(legend_y=1 + _ABOVE / (height - _MARGIN["t"] - _MARGIN["b"]))
     if x is not None:
         fig.update_xaxes(title=x)
     if y is not None:
@@ -136,9 +139,10 @@ def phase_greys(n_phases: int, *, dark: bool | None = None) -> list[str]:
     return [f"#{step:02x}{step:02x}{step:02x}" for step in steps]
 
 
-def scale(n_colors: int = 32) -> list[tuple[float, str]]:
-    """Give the same sequence as a plotly colour scale."""
-    return [(k / (n_colors - 1), color) for k, color in enumerate(value_colors(n_colors))]
+def scale(colors: Sequence[str] | None = None) -> list[tuple[float, str]]:
+    """Give a plotly colour scale of these colours, two or more, by default of those of values."""
+    colors = colors or value_colors(32)
+    return [(k / (len(colors) - 1), color) for k, color in enumerate(colors)]
 
 
 def text(words: object) -> str:
@@ -228,14 +232,16 @@ def error_bars(value: pd.Series, low: pd.Series, high: pd.Series, **look: object
     return {"type": "data", "symmetric": False, **around, **look}
 
 
-def phase_colorbar(n_phases: int) -> go.Scatter:
-    """Build an invisible trace that brings a colour bar of the phases."""
-    ticks = list(range(0, n_phases, max(1, n_phases // 8)))
-    return colorbar_trace("phase", ticks, [str(phase) for phase in ticks], 0, n_phases - 1)
+def phase_colorbar(colors: Sequence[str]) -> go.Scatter:
+    """Build an invisible trace that brings a colour bar of the phases, whose colours these are."""
+    ticks = list(range(0, len(colors), -(-len(colors) // _MOST_TICKS)))
+    return colorbar_trace("phase", ticks, [str(phase) for phase in ticks], len(colors) - 1, scale(colors))
 
 
-def colorbar_trace(title: str, values: Sequence[float], labels: Sequence[str], low: float, high: float) -> go.Scatter:
-    """Build an invisible trace that brings the colour bar from `low` to `high` with these ticks."""
+def colorbar_trace(
+    title: str, values: Sequence[float], labels: Sequence[str], high: float, colorscale: Sequence[tuple[float, str]]
+) -> go.Scatter:
+    """Build an invisible trace that brings a colour bar from 0 to `high` with these ticks."""
     bar = {
         "title": {"text": text(title), "side": "right", "font": {"size": 13}},
         "tickvals": list(values),
@@ -244,10 +250,10 @@ def colorbar_trace(title: str, values: Sequence[float], labels: Sequence[str], l
         "outlinewidth": 0,
     }
     marker = {
-        "color": [low, high],
-        "cmin": low,
+        "color": [0, high],
+        "cmin": 0,
         "cmax": high,
-        "colorscale": scale(),
+        "colorscale": colorscale,
         "colorbar": bar,
         "showscale": True,
     }
