@@ -255,6 +255,13 @@ class RecordedStudy:
         with database_errors(self._path):
             return last_metric_of(self._connection, self._id)
 
+    @property
+    def last_point(self) -> int:
+        """Number of the newest metric point, as `points` goes by; 0 where there is none."""
+        query = "SELECT coalesce(max(seq), 0) FROM metrics WHERE study = ?"
+        with database_errors(self._path):
+            return int(self._connection.execute(query, (self._id,)).fetchone()[0])
+
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""
         driven = self._is_driven()  # before: its last event is there when its driver has gone
