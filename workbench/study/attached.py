@@ -167,7 +167,9 @@ class AttachedStudy:
     def best_checkpoint(self) -> str | None:
         """Where the weights of `Results.best_config` are, a directory or a URL; ``None`` before the first score.
 
-        Of the phases that its seeds ran in the search it is that of the best score.
+        Of all phases of its seeds, those of fresh seeds left out, it is that of the best score, also where a person let
+        a trial run on: this checkpoint of a trial is kept, others than the newest are not. `Results.best_score` may be
+        lower, for it is of the study's own last phase.
 
         ``workbench evaluate`` plays games with it; a trainable's `load` takes it.
         """
