@@ -210,7 +210,7 @@ def burst(db: Path, updates: int) -> dict[str, float]:
     for _ in range(updates // TRIALS):
         growing.grow(0.01)
     board.refresh()
-    while board._board.reading:  # it looks at so many points bit by bit
+    while board._board.reported.reading:  # it looks at so many points bit by bit
         board.refresh()
     board.refresh()
     told = board.points
@@ -244,7 +244,7 @@ def large(folder: Path, trials: int, each: int) -> dict[str, float]:
     size = board.told - before
     with stopwatch(took, "points"):
         board._wake.set()  # as a view does that asks
-        while board._board.reading:
+        while board._board.reported.reading:
             time.sleep(0.01)
         with board._lock:  # they are put to their attempts
             pass

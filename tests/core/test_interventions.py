@@ -19,7 +19,7 @@ from workbench.algos.search import (
 )
 from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.drive import drive, replay
-from workbench.core.interventions import Request, judge
+from workbench.core.interventions import Request, judge, possible
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
@@ -119,6 +119,33 @@ def test_a_wish_to_pause_can_be_taken_back_while_the_scheduler_has_paused_the_tr
     log = run(copy.deepcopy(THREE_SEEDS), (ended(1), "pause", 2), (ended(2), "resume", 2), slots=3)
     assert answers(log) == [("pause", True), ("resume", True)]
     assert phases(log, 2) == [0, 1, 2]
+
+
+def test_what_a_person_may_ask_of_a_trial_is_what_is_accepted() -> None:
+    """In every standing: as it runs, is to be paused, is set aside, is paused by its scheduler besides, and is over."""
+    decided = {
+        v: Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": v, "mode": "m"}) for v in ("continue", "pause", "stop")
+    }
+    paused = Event(Kind.INTERVENTION, 0.5, 0, data={"action": "pause", "accepted": True})
+    failed = Event(Kind.TRIAL_FAILED, 1.0, 0, 0, data={"error": "diverged"})
+    standings = {
+        "running": ([], ["stop", "pause"]),
+        "to be paused": ([paused], ["stop", "resume"]),
+        "set aside": ([paused, decided["continue"]], ["stop", "resume"]),
+        "paused twice": ([paused, decided["pause"]], ["stop", "resume"]),
+        "paused": ([decided["pause"]], ["stop"]),
+        "stopped": ([paused, decided["stop"]], ["extend"]),
+        "failed": ([failed], []),
+    }
+    run = Event(Kind.RUN, 0.0, 0, 0, data={"config": {"lr": 0.1}, "parent": None, "seed": 0})
+    how = {"at": 2.0, "first_clone": 5, "n_phases": 3, "study_seed": 7, "scale": lambda nodes: None}
+    for name, (events, may) in standings.items():
+        ledger = Ledger([run, *events])
+        assert possible(ledger.trials[0]) == may, name
+        requests = [Request("r", action, 0, {"phases": 1}) for action in ("stop", "pause", "resume", "extend")]
+        answers = {request.action: judge(request, ledger, **how)[0].data for request in requests}
+        assert [action for action, answer in answers.items() if answer["accepted"]] == may, name
+        assert all(": only a " in answer["why"] for answer in answers.values() if not answer["accepted"])
 
 
 def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_it() -> None:

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 from tests.knowledge.studies import RUN, a_study
@@ -60,7 +61,7 @@ def test_a_study_that_ends_or_begins_while_it_is_read_was_not_abandoned(db, monk
     happens.pop().close()
 
 
-def test_points_are_those_of_the_study_and_of_the_names_asked_for(db) -> None:
+def test_points_are_those_of_the_study_and_tell_the_names_asked_for(db) -> None:
     logs = [StudyLog(db, name, {}) for name in ("one", "other")]
     for k in range(4):  # their rows lie among each other
         for n, log in enumerate(logs):
@@ -68,10 +69,11 @@ def test_points_are_those_of_the_study_and_of_the_names_asked_for(db) -> None:
             log.append([Event(Kind.PROGRESS, float(k), 3, 1, data={"metrics": told})])
     with KnowledgeBase(db) as kb:
         points, last, more = kb["other"].points(("score",), most=5)
-        assert (len(points), last, more) == (2, 7, True)  # its first number is 3, and five are looked through
+        assert (points["name"].tolist(), last, more) == ([0, -1, 0], 7, True)  # from its first number, 3, five on
         rest, _, more = kb["other"].points(("score",), last)
         assert not more
-        assert [*points["value"], *rest["value"]] == [10.0, 11.0, 12.0, 13.0]
+        told = np.concatenate([points, rest])
+        assert told["value"][told["name"] == 0].tolist() == [10.0, 11.0, 12.0, 13.0]
         both, *_ = kb["one"].points(("frames", "score"))
     told = [(row["name"], row["at"], row["value"]) for row in both if row["trial"] == 3 and row["phase"] == 1]
     assert sorted(told) == [*((0, k, 100.0 * k) for k in range(4)), *((1, k, k) for k in range(4))]

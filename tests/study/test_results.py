@@ -12,11 +12,12 @@ from tests.events import begun, ended, judged, runs, write_log
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, Explorer, HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.cli.main import main
+from workbench.cluster.checkpoints import CheckpointStore
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.knowledge import StudyLog
-from workbench.study.results import Results, best_checkpoint
+from workbench.study.results import Results, best_checkpoint, best_of
 from workbench.study.warm import warm_start
 
 SCHEDULER = HyperTrick(RandomSearcher(SPACE), 8, 3)
@@ -134,6 +135,23 @@ def test_a_trial_that_a_person_lets_run_on_wins_by_its_score_alone(tmp_path) -> 
     assert Results.open(db, "one").best_config == configs[0]
     assert "/trial-00000/" in str(best_checkpoint(db, "one"))
     assert list(warm_start(SPACE, db, "one", "two", best=1).first) == configs[:1]
+
+
+def test_the_best_checkpoint_is_that_of_the_best_phase_of_all_for_it_is_kept(tmp_path) -> None:
+    """A person let a trial run on: its score is of the study's own last phase, its weights may be of a later one."""
+    store = CheckpointStore(str(tmp_path / "kept"), keep=1)
+    events = [*EVENTS[:2], runs(0.0, 0, {"lr": 1e-3, "gamma": 0.9})]
+    for phase, score in enumerate((5.0, 4.0, 3.0, 9.0, 1.0)):  # the study has three
+        name = store.save(Deterministic({}, 0), 0, phase, score)
+        events += [begun(phase, 0, phase), ended(phase + 1.0, 0, phase, 0, score, name)]
+    events += [judged(5.0, 0, 4, "stop", "extended")]
+    spec = Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec
+    write_log(tmp_path / "kb.db", "one", events, spec)
+    assert Results.open(tmp_path / "kb.db", "one").best_score == 3.0
+    best = best_of(spec, events)
+    assert best == "trial-00000/phase-003"
+    assert store.has(best)
+    assert not store.has("trial-00000/phase-000")
 
 
 def test_configurations_are_given_as_they_ran(tmp_path) -> None:

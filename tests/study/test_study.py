@@ -50,7 +50,7 @@ from workbench.study.run import StudyRun, see_through
 from workbench.study.saved import checkpoint_store
 from workbench.study.unpack import refuse_taken
 from workbench.viz.dashboard.board import Board
-from workbench.viz.dashboard.feed import News
+from workbench.viz.dashboard.feed import Feed, News
 
 
 class Sizeless:
@@ -753,26 +753,41 @@ def test_what_is_left_is_told_by_the_phases_and_the_slots_that_live():
     assert progress.eta_s is None
 
 
-def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew():
-    progress = Progress(Size(2, expected_phases=4.0))
+def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew(tmp_path):
+    """In the study's own process, attached from elsewhere, at a first look too, and on a dashboard."""
+    log, progress, board = StudyLog(tmp_path / "kb.db", "fast", {}), Progress(Size(2)), Board("fast", Size(2))
+    away, feed = AttachedStudy(tmp_path / "kb.db", "fast"), Feed(tmp_path / "kb.db", "fast")
+
+    def rate(*events: Event) -> float:
+        log.append(events)
+        board.take(feed.news())
+        for event in events:
+            progress.see(event)
+        first = AttachedStudy(tmp_path / "kb.db", "fast").progress
+        (told,) = {p.frames_per_s for p in (progress, away.progress, first)} | {board.state()["frames_per_s"]}
+        return told
+
     for trial in (0, 1):
-        progress.see(Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None}))
-        progress.see(Event(Kind.PHASE_STARTED, 0.0, trial, 0, trial))
+        run = Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None})
+        assert rate(run, Event(Kind.PHASE_STARTED, 0.0, trial, 0, trial)) == 0
     seen = [(1, 0, 100, 0), (3, 0, 500, 200), (3, 1, 0, 200), (5, 1, 40, 220), (6, 0, 300, 220), (8, 0, 500, 120)]
-    for at, trial, frames, rate in seen:  # trial 0 begins its phase again meanwhile
-        progress.see(Event(Kind.PROGRESS, float(at), trial, 0, trial, {"metrics": {"frames": float(frames)}}))
-        assert progress.frames_per_s == rate
-    progress.see(Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": 1.0}))
-    progress.see(Event(Kind.DECISION, 9.0, 0, 0, data={"verdict": "stop"}))
-    assert progress.frames_per_s == 20
-    progress.see(Event(Kind.PHASE_FAILED, 9.0, 1, 0, 1, {"error": "died"}))
-    assert progress.frames_per_s == 0
+    for at, trial, frames, expected in seen:  # trial 0 begins its phase again meanwhile
+        metrics = {"frames": float(frames), "loss": 1.0}
+        assert rate(Event(Kind.PROGRESS, float(at), trial, 0, trial, {"metrics": metrics})) == expected
+    ended = Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": 1.0, "metrics": {"frames": 600.0}})
+    assert rate(ended, Event(Kind.DECISION, 9.0, 0, 0, data={"verdict": "stop", "mode": "m"})) == 20
+    late = Event(Kind.PROGRESS, 9.5, 0, 0, 0, {"metrics": {"frames": 700.0}})
+    assert rate(late) == 20
+    assert rate(Event(Kind.PHASE_FAILED, 10.0, 1, 0, 1, {"error": "died"})) == 0
+    feed.close()
+    log.close()
 
 
 @pytest.mark.parametrize("then", [Kind.STUDY_INTERRUPTED, Kind.STUDY_RESUMED, Kind.STUDY_ENDED])
 def test_nothing_that_an_earlier_driver_ran_has_frames_a_second(then):
     progress = Progress(Size(2, expected_phases=4.0))
     progress.see(Event(Kind.RUN, 0.0, 0, 0, data={"config": {}, "seed": 0, "parent": None}))
+    progress.see(Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0))
     for at in (1.0, 2.0):
         progress.see(Event(Kind.PROGRESS, at, 0, 0, 0, {"metrics": {"frames": 1000.0 * at}}))
     assert progress.frames_per_s == 1000

@@ -1,6 +1,10 @@
 """Learning curves: every score a trial ever reported, against time and against what it had used by then."""
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+
+Floats = npt.NDArray[np.float64]
 
 CURVES = ["trial", "phase", "at_s", "x", "score", "phase_end"]
 BEST = ["at_s", "best_score", "trial", "phase"]
@@ -70,10 +74,10 @@ def best_so_far(phases: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
 
 
 def training_began(phases: pd.DataFrame, metrics: pd.DataFrame) -> pd.Series:
-    """Tell when training began in each phase: one interval between reports before the first report.
+    """Tell when training began in each phase, by all that it reported; see `began_by_reports`.
 
-    What lies before it is the start of the worker: importing, building the environments, loading a checkpoint. The end
-    of a phase, at which its metrics are kept as well, is no report: it may come long or shortly after the only one.
+    The end of a phase, at which its metrics are kept as well, is no report: it may come long or shortly after the only
+    one.
 
     Parameters
     ----------
@@ -86,16 +90,42 @@ def training_began(phases: pd.DataFrame, metrics: pd.DataFrame) -> pd.Series:
         Seconds on the study's clock, in the order of `phases`; of a phase with fewer than two reports its start.
     """
     started = phases[["trial", "phase", "started_s", "ended_s"]].astype(float)
-    reports = metrics[["trial", "phase", "at_s"]].astype(float).merge(started, on=["trial", "phase"])
+    placed = started.assign(attempt=np.arange(len(started)))
+    reports = metrics[["trial", "phase", "at_s"]].astype(float).merge(placed, on=["trial", "phase"])
     inside = (reports["at_s"] >= reports["started_s"]) & ~(reports["at_s"] >= reports["ended_s"])
-    reports = reports[inside].drop_duplicates(["trial", "phase", "at_s"])
-    reports = reports.sort_values("at_s", kind="stable")
-    key = ["trial", "phase"]
-    order = reports.groupby(key).cumcount()
-    first = reports[order == 0].set_index(key)["at_s"]
-    second = reports[order == 1].set_index(key)["at_s"]
-    began = (2 * first - second).reindex(pd.MultiIndex.from_frame(started[key])).to_numpy()
-    return started["started_s"].where(pd.isna(began), began).clip(lower=started["started_s"])
+    of, at = reports.loc[inside, "attempt"].to_numpy(int), reports.loc[inside, "at_s"].to_numpy()
+    began = began_by_reports(of, at, started["started_s"].to_numpy())
+    return started["started_s"].where(np.isnan(began), began)
+
+
+def began_by_reports(attempt: npt.NDArray[np.integer], at_s: Floats, started_s: Floats) -> Floats:
+    """Tell when training began in attempts at phases: one interval between reports before the first report.
+
+    What lies before it is the start of the worker: importing, building the environments, loading a checkpoint.
+
+    Parameters
+    ----------
+    attempt : int array, shape [m]
+        Whose each report is, as an index into `started_s`; several at one instant are one report.
+    at_s : float array, shape [m]
+        When it came, on the study's clock.
+    started_s : float array, shape [n]
+        When the attempts were put on a slot: training began no earlier.
+
+    Returns
+    -------
+    float array, shape [n]
+        Seconds on the study's clock; NaN of an attempt with fewer than two reports.
+    """
+    order = np.lexsort((at_s, attempt))
+    of, at = attempt[order], at_s[order]
+    new = np.r_[True, (of[1:] != of[:-1]) | (at[1:] != at[:-1])][: len(of)]
+    of, at = of[new], at[new]
+    begins = np.r_[True, of[1:] != of[:-1]]
+    first = np.flatnonzero(begins[:-1] & ~begins[1:])  # and its second follows
+    began: Floats = np.full(len(started_s), np.nan)
+    began[of[first]] = np.maximum(2 * at[first] - at[first + 1], started_s[of[first]])
+    return began
 
 
 def _inner_points(begun: pd.DataFrame, metrics: pd.DataFrame, score: str) -> pd.DataFrame:

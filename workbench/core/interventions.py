@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.core.checks import is_number, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
-from workbench.core.ledger import Ledger, TrialState
+from workbench.core.ledger import Ledger, TrialRecord, TrialState
 from workbench.core.protocols import Config, Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.space import Space
@@ -23,6 +23,12 @@ HANDED_ON = (
     "instead, results().write_schedule(…) and Replay"
 )
 """Why nothing of a study is confirmed in which a trial began with another's weights."""
+_ONLY = {
+    "stop": "a trial that is not over can be stopped",
+    "pause": "a running trial that nobody has paused can be paused",
+    "resume": "a trial that a person has paused, and that is not over, can be resumed",
+    "extend": "a trial that was stopped or has finished can be extended",
+}
 _MOST_PHASES = 10_000
 _LONGEST_NOTE = 2000  # characters
 _TAG = re.compile(r"(?!-)[^\s,:<>=]{1,40}")
@@ -50,6 +56,20 @@ class Request:
     action: str
     trial: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def possible(trial: TrialRecord) -> list[str]:
+    """Name what may be asked of a trial as it stands; clones, notes and tags of it always may.
+
+    That it is to be paused can be taken back before it is, also while its scheduler has paused or holds it.
+    """
+    now = {
+        "stop": not trial.state.over,
+        "pause": trial.state is TrialState.RUNNING and not trial.pausing,
+        "resume": trial.pausing and not trial.state.over,
+        "extend": trial.state is TrialState.STOPPED,
+    }
+    return [action for action, may in now.items() if may]
 
 
 def judge(
@@ -129,29 +149,19 @@ def _checked_remark(request: Request) -> dict[str, Any]:
 def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, space: object) -> dict[str, Any]:
     if request.action in REMARKS:
         return _checked_remark(request)
-    state, standing = ledger.state(trial), ledger.trials[trial].standing
-    if request.action in ("stop", "pause") and state.over:
-        raise InvalidInput(f"trial {trial} is over ({standing}): nothing to {request.action}")
-    if request.action == "pause" and state is not TrialState.RUNNING:
-        raise InvalidInput(f"trial {trial} is {standing}: only a running trial can be paused")
-    wished = ledger.trials[trial].pausing  # also of one that the scheduler has paused or holds meanwhile
-    if request.action == "resume" and not wished and state not in (TrialState.SET_ASIDE, TrialState.RUNNING):
-        raise InvalidInput(f"trial {trial} is {standing}: only a trial that a person has paused can be resumed")
+    known = ledger.trials[trial]
+    if request.action in _ONLY and request.action not in possible(known):
+        raise InvalidInput(f"trial {trial} is {known.standing}: only {_ONLY[request.action]}")
     if request.action == "extend":
-        if state is not TrialState.STOPPED:
-            raise InvalidInput(
-                f"trial {trial} is {standing}: only a trial that was stopped or has finished can be extended"
-            )
         return {"phases": _count(request, "phases", None)}
     if request.action == "clone":
         changes = request.data.get("config", {})
         if not isinstance(changes, Mapping):
             raise InvalidInput(f"the changes of a clone are hyperparameters by name, got {changes!r}")
         confirms = {"confirms": True} if request.data.get("confirms") is True and not changes else {}
-        if confirms and any(known.parent_phase is not None for known in ledger.trials.values()):
+        if confirms and any(other.parent_phase is not None for other in ledger.trials.values()):
             raise InvalidInput(f"the study {HANDED_ON}")
         config = _changed(trial, ledger.job(trial).config, changes, space)
-        known = ledger.trials[trial]
         as_far = min(max(known.phases, 1), n_phases) if confirms and known.state.over else n_phases
         return {"config": config, "phases": _count(request, "phases", as_far), **confirms}
     return {}

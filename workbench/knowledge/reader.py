@@ -211,16 +211,16 @@ class RecordedStudy:
         Parameters
         ----------
         names : sequence of str
-            Of the metrics to read.
+            Of the metrics to tell apart. Others are read too, for a trial that reports anything trains.
         after : int
             Only those with a number above it.
         most : int
-            Numbers to look through, those of other metrics and studies among them.
+            Numbers to look through, those of other studies among them.
 
         Returns
         -------
         array of `POINT`, shape [n]
-            In the order they were logged; ``name`` is the index into `names`.
+            In the order they were logged; ``name`` is the index into `names`, -1 of others.
         int
             The number to ask with next time.
         bool
@@ -232,20 +232,17 @@ class RecordedStudy:
             if first is None:
                 return np.empty(0, POINT), after, False
             last = min(newest, first + most - 1)
-            known = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
-            index_of = {known[name]: k for k, name in enumerate(names) if name in known}
-            # Through the rows as they lie: an index would be looked up for each. Asking for names takes a tenth longer
-            query = (
+            known = self._connection.execute("SELECT name, id FROM metric_names").fetchall()
+            query = (  # through the rows as they lie: an index would be looked up for each
                 "SELECT (trial << 40) | (phase << 20) | name, at_s, value FROM metrics "
                 "WHERE +study = ? AND seq > ? AND seq <= ? AND value IS NOT NULL "
-                "AND trial >> 23 = 0 AND phase >> 20 = 0 "  # what can be packed; no driver writes others
+                "AND trial >> 23 = 0 AND phase >> 20 = 0 ORDER BY seq"  # what can be packed; no driver writes others
             )
-            if len(index_of) < len(known):
-                query += f"AND name IN ({', '.join(map(str, index_of))}) "
-            rows = self._connection.execute(f"{query} ORDER BY seq", (self._id, after, last))
+            rows = self._connection.execute(query, (self._id, after, last))
             read = np.fromiter(rows, _PACKED)
-        place = np.zeros(max(index_of, default=0) + 1, np.int32)
-        place[list(index_of)] = list(index_of.values())
+        place = np.full(max((number for _, number in known), default=0) + 1, -1)
+        for name, number in known:
+            place[number] = names.index(name) if name in names else -1
         points = np.empty(len(read), POINT)
         points["trial"], points["phase"] = read["key"] >> 40, read["key"] >> 20 & 0xFFFFF
         points["name"] = place[read["key"] & 0xFFFFF]
@@ -257,6 +254,13 @@ class RecordedStudy:
         """When the newest metric was logged, seconds on the study's clock; 0 where there is none."""
         with database_errors(self._path):
             return last_metric_of(self._connection, self._id)
+
+    @property
+    def last_point(self) -> int:
+        """Number of the newest metric point, as `points` goes by; 0 where there is none."""
+        query = "SELECT coalesce(max(seq), 0) FROM metrics WHERE study = ?"
+        with database_errors(self._path):
+            return int(self._connection.execute(query, (self._id,)).fetchone()[0])
 
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""

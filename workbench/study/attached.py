@@ -4,12 +4,13 @@ import asyncio
 import sys
 import time
 from collections.abc import Generator
+from heapq import merge
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.errors import StudyError
 from workbench.core.places import beside, db_path
-from workbench.core.protocols import BEGUN, TURNS, Kind
+from workbench.core.protocols import BEGUN, TURNS, Event, Kind
 from workbench.core.record import size_of_record
 from workbench.study.progress import Progress, in_a_notebook
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.viz.dashboard import Dashboard
 
 _LOOK_S = 0.2
+_GLANCE = 50_000  # metric points that a look goes back, at most: what trials reported last tells how fast they are
 
 
 class AttachedStudy:
@@ -57,7 +59,7 @@ class AttachedStudy:
             self._follow_from_the_start(kb[name])
 
     def _follow_from_the_start(self, study: "RecordedStudy") -> None:
-        self._created_unix, self._seen = study.created_unix, 0  # events taken in
+        self._created_unix, self._seen, self._read = study.created_unix, 0, 0  # events taken in, points
         self._progress = Progress(size_of_record(study.spec))  # until the log's first event tells the size
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
@@ -130,12 +132,17 @@ class AttachedStudy:
             study = kb[self.name]
             if study.created_unix != self._created_unix:  # it was deleted, and one of its name has been begun
                 self._follow_from_the_start(study)
+            # before the events, which then tell of every trial that has reported
+            points, self._read, _ = study.points(("frames",), max(self._read, study.last_point - _GLANCE))
             events, self._seen = study.events_since(self._seen)
-            last_metric_s = study.last_metric_s
+        reports = (
+            Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {"frames": frames}})
+            for trial, phase, at, _, frames in points[points["name"] == 0].tolist()
+        )
         with database_errors(self.db):
-            for event in events:
+            for event in merge(reports, events, key=lambda event: event.at):
                 self._progress.see(event)
-        self._progress.pass_to(last_metric_s)
+        self._progress.pass_to(points["at"].max(initial=0.0))
         return self._progress
 
     def frames(self) -> "Frames":
@@ -160,7 +167,9 @@ class AttachedStudy:
     def best_checkpoint(self) -> str | None:
         """Where the weights of `Results.best_config` are, a directory or a URL; ``None`` before the first score.
 
-        Of the phases that its seeds ran in the search it is that of the best score.
+        Of all phases of its seeds, those of fresh seeds left out, it is that of the best score, also where a person let
+        a trial run on: this checkpoint of a trial is kept, others than the newest are not. `Results.best_score` may be
+        lower, for it is of the study's own last phase.
 
         ``workbench evaluate`` plays games with it; a trainable's `load` takes it.
         """

@@ -142,7 +142,7 @@ class Progress:
 
     def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
         """Follow the pace at which a trial's `frames` metric, counted since the trial began, grows."""
-        if frames is None:
+        if frames is None or not at >= self._begun.get(trial, math.inf):  # a late word of what is over, or was lost
             return
         before, since, rate = self._frames.get(trial, (frames, at, 0.0))
         if at > since and frames >= before:

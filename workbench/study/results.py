@@ -326,7 +326,7 @@ def best_checkpoint(db: str | Path, name: str) -> str | None:
 
 
 def best_of(spec: Mapping[str, Any], events: Sequence[Event]) -> str | None:
-    """Name the checkpoint of the configuration to take, see `Results.best`: of its seeds' phases the best one's."""
+    """Name the checkpoint of the configuration to take, see `AttachedStudy.best_checkpoint`."""
     from workbench.analysis import searching
     from workbench.knowledge import frames_of
 

@@ -255,7 +255,7 @@ def test_a_paused_study_has_neither_throughput_nor_time_left():
     ]))  # fmt: skip
     told = board.state()
     assert (told["state"], told["frames_per_s"], told["left_s"], told["busy"]) == ("paused", 0.0, None, [0, 3])
-    assert board.rates.frames_per_s == 0.0
+    assert board.reported.rates.frames_per_s == 0.0
 
 
 def test_a_trial_that_a_person_set_aside_has_no_throughput():
@@ -269,6 +269,8 @@ def test_a_trial_that_a_person_set_aside_has_no_throughput():
     ]))  # fmt: skip
     told = board.state()
     assert (told["state"], told["busy"][0], told["frames_per_s"]) == ("running", 0, 0.0)
+    row = board.rows.of(3)
+    assert (row["state"], row["may"]) == ("set aside", ["stop", "resume"])
 
 
 def test_what_waits_for_a_slot_after_a_resumption_has_no_throughput():

@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tests.viz.figures.conftest import EVENTS, POINTS
 from workbench.analysis import learning_curves
@@ -9,6 +11,8 @@ from workbench.knowledge import frames_of
 from workbench.knowledge.reader import POINT
 from workbench.viz.dashboard.feed import FRAMES, NO_POINTS, SCORE
 from workbench.viz.dashboard.live_curves import LiveCurves
+
+OTHER = -1  # the name of a metric that the page does not show
 
 
 def points(*rows):
@@ -28,17 +32,27 @@ def feed(curves, events):
             curves.end(event.trial, event.phase, event.at, event.data["score"])
 
 
+_PHASES = st.sampled_from([(0, 0), (0, 1), (1, 0), (2, 0), (3, 0)])
+_LOSSES = st.lists(st.tuples(_PHASES, st.integers(0, 21)), max_size=30)
+
+
 @pytest.mark.parametrize("looks", [[30.0], [7.0, 15.0, 30.0], np.arange(0.0, 30.0)])
-def test_grown_curves_are_those_of_the_analysis(looks):
+@settings(max_examples=10)
+@example([])
+@given(_LOSSES)
+def test_grown_curves_are_those_of_the_analysis(looks, losses):
+    """Whatever a trial reports beside its scores tells when it began to train."""
+    told = sorted([*POINTS, *((0, *phase, float(at), "loss", 1.0) for phase, at in losses)], key=lambda row: row[3])
     curves, since = LiveCurves(), -1.0
     for until in looks:
         feed(curves, [event for event in EVENTS if since < event.at <= until])
-        rows = [(trial, phase, at, score) for _, trial, phase, at, _, score in POINTS if since < at <= until]
-        take(curves, *rows)
+        new = [row[1:] for row in told if since < row[3] <= until]
+        names = {"score": SCORE, "loss": OTHER}
+        curves.take(np.array([(trial, phase, at, names[name], value) for trial, phase, at, name, value in new], POINT))
         since = until
-    metrics = pd.DataFrame(POINTS, columns=["seq", "trial", "phase", "at_s", "name", "value"])
+    metrics = pd.DataFrame(told, columns=["seq", "trial", "phase", "at_s", "name", "value"])
     expected = learning_curves(frames_of(EVENTS).phases, metrics)[["trial", "x", "score", "phase_end"]]
-    np.testing.assert_allclose(curves.all(1000)[:, :4], expected.astype(float))
+    np.testing.assert_allclose(curves.all(1000)[:, :4], expected.astype(float), rtol=1e-6)
 
 
 def test_a_restarted_phase_drops_what_was_sent():
@@ -75,6 +89,14 @@ def test_frames_stand_beside_the_scores_they_were_reported_with():
     curves.end(0, 0, 4.0, 9.0, 400.0)
     take(curves)
     np.testing.assert_equal(curves.changes()[1][:, 4], [100, 200, np.nan, 400])
+
+
+def test_frames_are_found_though_other_metrics_stand_between():
+    curves = LiveCurves()
+    curves.start(0, 0, 0.0)
+    told = [(0, 0, at, name, at) for at in (1.0, 2.0) for name in (FRAMES, OTHER, SCORE)]
+    curves.take(np.array(told, POINT))
+    np.testing.assert_equal(curves.changes()[1][:, 4], [1, 2])
 
 
 def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():

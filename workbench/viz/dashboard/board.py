@@ -1,16 +1,13 @@
 """What every view of a study shows, kept up to date event by event, and what changed since viewers last heard."""
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.describe import explain_of
 from workbench.core.errors import StudyError
 from workbench.core.garbage import uncollected
-from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.record import size_of_record, space_of_record
 from workbench.core.showing import reason_text, titled
@@ -19,17 +16,16 @@ from workbench.core.space import CONFIG_ID, Space
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, SLOTS, SPANS, FrameReader
 from workbench.viz.dashboard.derived import Fates, SlotTime, counted
-from workbench.viz.dashboard.feed import Feed, News, joined
+from workbench.viz.dashboard.feed import Feed, News
 from workbench.viz.dashboard.form import fields
 from workbench.viz.dashboard.lines import Lines
-from workbench.viz.dashboard.live_curves import LiveCurves
-from workbench.viz.dashboard.rates import NAMES, Rates
+from workbench.viz.dashboard.rates import NAMES
+from workbench.viz.dashboard.reported import Reported
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 from workbench.viz.dashboard.trial_rows import TrialRows
 from workbench.viz.figures import theme
 
 _AT_FIRST = 200  # trials that a viewer of a large study is told of before all others
-_OFF_SLOT = (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 
 Message = tuple[dict[str, Any], list[bytes]]
 """Content in JSON's types, and its float32 tables: spans [n, 7] and points [m, 5]."""
@@ -65,6 +61,8 @@ class Board:
         What the events say of every trial, and what the study is after.
     rows : TrialRows
         The trials as the table has them.
+    reported : Reported
+        Their curves and rates.
     """
 
     def __init__(
@@ -76,13 +74,12 @@ class Board:
         self._fields = fields(space)
         self._size = size
         self.driven = True
-        self._curves = LiveCurves()
-        self.rates = Rates()
         self._reader = FrameReader()
         self.ledger = self._reader.ledger
         self._spans = SpanTable(self._reader.spans)
         self._lines = Lines(self.ledger, explain)
         self.rows = TrialRows(self._reader, self._lines)
+        self.reported = Reported(self.ledger)
         self._lines_sent = 0
         self._touched: set[int] = set()
         self._numbers: dict[str, Any] = {}  # what only events change
@@ -96,8 +93,6 @@ class Board:
         self.importance: list[dict[str, Any]] = []
         self._stale = True
         self._lacking = ""  # why events are
-        self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
-        self._unplaced: list[tuple[Event, bool]] = []  # for curves and rates, and whether its trial leaves its slot
         self._sent: dict[str, Any] = {}  # the small things, as viewers know them
 
     def take(self, news: News) -> None:
@@ -117,7 +112,7 @@ class Board:
             raise StudyError(f"what is shown is not whole, for an event could not be taken in ({self._lacking})")
 
     def _take(self, news: News) -> None:
-        if not (len(news.points) or news.events or len(self._waiting)):
+        if not (len(news.points) or news.events or self.reported.reading):
             return
         for event in news.events:
             self._event(event)
@@ -126,19 +121,8 @@ class Board:
             self._slot_time.take(news.events)
         if len(news.points):
             self.ledger.pass_to(news.points["at"].max())
-            self._waiting.append(news.points)
-        if not news.more:
-            points = joined(self._waiting)
-            self._waiting.clear()
-            self.curves.take(points)
-            self.rates.take(points, self.ledger.at)
+        self.reported.take(news.points, more=news.more)
         self._stale |= bool(news.events) or not news.more
-
-    @property
-    def curves(self) -> LiveCurves:
-        """The learning curves; they and the rates hear of a long log's events only when its numbers have been told."""
-        self._place()
-        return self._curves
 
     @property
     def size(self) -> Size:
@@ -162,11 +146,6 @@ class Board:
         """Whether the study has come to its end; an interrupted one may go on."""
         return self.ledger.study == "ended"
 
-    @property
-    def reading(self) -> bool:
-        """Whether points of the log are still to come; until then curves go through the ends of phases alone."""
-        return bool(self._waiting)
-
     def frames(self) -> Frames:
         """The documented frames, without metrics."""
         return self._reader.frames(pd.DataFrame(columns=METRICS))
@@ -185,13 +164,13 @@ class Board:
             **self.rows.remarks(None),
             "importance": self.importance,
             "state": standing,
-            "reading": self.reading,
+            "reading": self.reported.reading,
             "at_s": round(at, 2),
             "occupancy": occupied,
             "idle": idle,
             "busy": [usage.running, usage.alive] if standing in ("running", "paused") else [0, 0],
             "left_s": usage.left_s(at, self._phases_left, self.ledger.aim) if running and self._phases_left else None,
-            "frames_per_s": round(self.rates.frames_per_s, 1) if running else 0.0,
+            "frames_per_s": round(self.reported.rates.frames_per_s, 1) if running else 0.0,
         }
 
     def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame, int]:
@@ -204,7 +183,7 @@ class Board:
         """Give everything a new viewer needs."""
         with uncollected():
             trials = self.rows.all()
-        return {**self._head(), "trials": trials}, [self._spans.all().tobytes(), self.curves.all().tobytes()]
+        return {**self._head(), "trials": trials}, self._tables()
 
     def snapshot_in_parts(self) -> Iterator[Message]:
         """Give the same of a large study bit by bit: what head and first rows need, then, as a delta, the rest."""
@@ -218,10 +197,13 @@ class Board:
         with uncollected():
             rest = [self.rows.of(n) for n in self.ledger.trials if n not in first]
         content = {"partial": False, "trials": rest, "log": [], "rates": [False, []]}
-        yield content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
+        yield content, self._tables()
+
+    def _tables(self) -> list[bytes]:
+        return [self._spans.all().tobytes(), self.reported.curves.all().tobytes()]
 
     def _head(self) -> dict[str, Any]:
-        return {**self._small(), "rates": [True, self.rates.samples], "log": self._lines.since(0)}
+        return {**self._small(), "rates": [True, self.reported.rates.samples], "log": self._lines.since(0)}
 
     def _small(self) -> dict[str, Any]:
         return {**self.state(), "meta": self.meta()}
@@ -231,7 +213,7 @@ class Board:
         if not self.stale:
             return None
         spans = self._spans.changes()
-        dropped, points = self.curves.changes()
+        dropped, points = self.reported.curves.changes()
         small = self._small()
         content = {
             **{name: value for name, value in small.items() if name not in self._sent or value != self._sent[name]},
@@ -239,7 +221,7 @@ class Board:
             "log": self._lines.since(self._lines_sent),
             "void": self._lines.take_void(),
             "dropped": dropped,
-            "rates": self.rates.changes(),
+            "rates": self.reported.rates.changes(),
         }
         self.take_as_sent(small)
         return content, [spans.tobytes(), points.tobytes()]
@@ -247,8 +229,7 @@ class Board:
     def take_as_sent(self, small: dict[str, Any] | None = None) -> None:
         """Every viewer has all there is, by a snapshot say; `small`: the small things, where they are at hand."""
         self._sent = self._small() if small is None else small
-        self._curves.take_as_sent()
-        self.rates.changes()
+        self.reported.take_as_sent()
         self._spans.changes()
         self._touched.clear()
         self._lines_sent = self._lines.number
@@ -262,30 +243,13 @@ class Board:
         self._fates.take(event)
         self._lines.take(event)
         self.rows.take(event)
+        self.reported.see(event)
         if event.trial is not None:
             self._touched.add(event.trial)
             if event.kind is Kind.RUN:
                 self._names |= dict.fromkeys(name for name in event.data["config"] if name != CONFIG_ID)
             else:
                 self._phases_seen = max(self._phases_seen, 1 + (event.phase or 0))
-                self._unplaced.append((event, _leaves(event, self.ledger)))
-        elif event.kind is Kind.STUDY_RESUMED:
-            self._unplaced.append((event, True))
-
-    def _place(self) -> None:
-        for event, leaves in self._unplaced:
-            kind, trial, phase = event.kind, event.trial or 0, event.phase or 0
-            if kind is Kind.PHASE_STARTED:
-                self._curves.start(trial, phase, event.at)
-                self.rates.join(trial)
-            elif kind is Kind.PHASE_ENDED:
-                frames = float(event.data.get("metrics", {}).get("frames", math.nan))
-                self._curves.end(trial, phase, event.at, float(event.data["score"]), frames)
-            elif kind is Kind.STUDY_RESUMED:  # what an earlier driver left under way waits for a slot
-                self.rates.drop_all(event.at)
-            elif leaves:
-                self.rates.drop(trial, event.at)
-        self._unplaced.clear()
 
     # -- telling ----------------------------------------------------------------------------------------------
 
@@ -318,10 +282,3 @@ def board_of(name: str, feed: Feed) -> Board:
     spec = feed.spec
     explain = explain_of(spec.get("scheduler"))
     return Board(name, size_of_record(spec), explain, title=titled(name, spec), space=space_of_record(spec))
-
-
-def _leaves(event: Event, ledger: Ledger) -> bool:
-    """Tell whether a trial leaves its slot with the last event taken in; set aside, it does though it was let go on."""
-    if event.kind is not Kind.DECISION or event.trial is None:
-        return event.kind in _OFF_SLOT
-    return ledger.paused or ledger.state(event.trial) is not TrialState.RUNNING

@@ -102,7 +102,7 @@ class Comparison(Explored):
         self._take_as_sent()
         states = [board.state() for board in boards]
         meta = [board.meta() for board in boards]
-        curves = [board.curves.all(_POINTS // len(boards)) for board in boards]
+        curves = [board.reported.curves.all(_POINTS // len(boards)) for board in boards]
         for k, points in enumerate(curves):
             points[:, 0] += k * APART
         trials = [

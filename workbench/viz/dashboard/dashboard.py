@@ -114,7 +114,7 @@ class Dashboard(Explored):
 
     def _take(self) -> None:
         self._read()
-        if self._asked and self._board.reading:  # whoever waits is told what is known; the points follow
+        if self._asked and self._board.reported.reading:  # whoever waits is told what is known; the points follow
             self._wake.set()
             return
         news = self._feed.news()
@@ -122,7 +122,7 @@ class Dashboard(Explored):
         if news.more and self._viewed:  # until then they do not hold up the view that comes
             self._wake.set()
         self._board.learn(driven=self._feed.driven)
-        if self.importance and not self._board.reading:  # its tables take a while
+        if self.importance and not self._board.reported.reading:  # its tables take a while
             self._estimator.look(self._board.ledger.phases_ended, self._board.frames)
             self._board.learn(importance=self._estimator.answers)
 
@@ -139,7 +139,7 @@ class Dashboard(Explored):
         return static_html(self._board)
 
     def _is_over(self) -> bool:
-        return self._board.ended and not self._board.reading
+        return self._board.ended and not self._board.reported.reading
 
     def _leave(self) -> None:
         self._feed.close()

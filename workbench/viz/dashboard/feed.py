@@ -22,7 +22,7 @@ class News(NamedTuple):
 
     events: list[Event]
     points: npt.NDArray[Any] = NO_POINTS
-    """Of type `POINT`; ``name`` is an index into `READ`."""
+    """Of type `POINT`; ``name`` is an index into `READ`, -1 of other metrics."""
     more: bool = False
     """Whether points are left that these events already explain: of a long log they come bit by bit."""
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis import thin_curves
+from workbench.analysis.curves import began_by_reports
 from workbench.knowledge.reader import POINT
 from workbench.viz.dashboard.feed import FRAMES, SCORE, joined
 
@@ -45,13 +46,13 @@ class _Attempt:
     frames: float = float("nan")  # likewise
     void: bool = False  # lost, and begun again
 
-    def settle(self, reports: "Floats | None") -> None:
-        """Reckon when training began, of the times of the first two reports; `analysis.training_began` has the rule."""
+    def settle(self, began_s: float) -> None:
+        """Take in when training began, as far as reports tell; else it is NaN."""
         if self.earlier is not None:
             self.before_s = self.earlier.trained_s
             self.earlier = None
-        if self.began_s is None and reports is not None:
-            self.began_s = max(self.from_s, 2 * float(reports[0]) - float(reports[1]))
+        if self.began_s is None and not np.isnan(began_s):
+            self.began_s = began_s
 
     @property
     def trained_s(self) -> float:
@@ -120,12 +121,11 @@ class LiveCurves:
         del self._under_way[trial]
 
     def take(self, points: npt.NDArray[Any]) -> None:
-        """Take in points, of type `POINT`, after the events read with them; all but scores and frames pass."""
+        """Take in points, of type `POINT`, after the events read with them; of other metrics only their times count."""
         if not self._placed:
             self._placed = True
             self._dropped.update(self._ends()[:, _TRIAL].astype(int).tolist())
         self._forget_restarted()
-        points = points[(points["name"] == SCORE) | (points["name"] == FRAMES)]
         if self._order is None:
             self._order = _Order(self._attempts)
         if len(points) or len(self._order.ended):
@@ -233,10 +233,11 @@ class _Order:
         """Place the attempts of which two reports have come; `at` are those of the attempts `owner`."""
         if self.settled.all():
             return
-        reports = _first_two(owner, at)
+        waits = ~self.settled[owner]
+        began = began_by_reports(owner[waits], at[waits], self.from_s).tolist()
         for k in np.flatnonzero(~self.settled).tolist():
             attempt = self.live[k]
-            attempt.settle(reports.get(k))
+            attempt.settle(began[k])
             self.settled[k] = attempt.settled
             self.before_s[k] = attempt.before_s
             self.began_s[k] = attempt.trains_from_s
@@ -256,7 +257,10 @@ def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[A
     points, owner = points[own], owner[own]
     order.settle(owner, points["at"])
     waits = ~order.settled[owner]
-    shown = ~waits & (points["name"] == SCORE)
+    held, points, owner = points[waits], points[~waits], owner[~waits]
+    drawn = (points["name"] == SCORE) | (points["name"] == FRAMES)
+    points, owner = points[drawn], owner[drawn]
+    shown = points["name"] == SCORE
     frames = _frames_at(points, owner, shown)
     ended = order.ended
     at = np.concatenate([to_s[ended], points["at"][shown]])
@@ -268,24 +272,12 @@ def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[A
     rows[:, _SCORE] = _told(np.concatenate([order.score[ended], points["value"][shown]])[by_time])
     rows[:, _END] = by_time < len(ended)
     rows[:, _FRAMES] = np.concatenate([order.frames[ended], frames])[by_time]
-    return rows, points[waits]
+    return rows, held
 
 
 def _told(scores: Floats) -> Floats:
     """Bring scores within what float32 can hold: one that has diverged would leave no axis for the others."""
     return np.clip(scores, -_LARGEST, _LARGEST)
-
-
-def _first_two(owner: npt.NDArray[np.intp], at: Floats) -> dict[int, Floats]:
-    """Give the first two instants at which each attempt reported, if there are two, by attempt."""
-    order = np.lexsort((at, owner))
-    of, when = owner[order], at[order]
-    new = np.r_[True, (of[1:] != of[:-1]) | (when[1:] != when[:-1])][: len(of)]
-    of, when = of[new], when[new]
-    first = np.flatnonzero(np.r_[True, of[1:] != of[:-1]][: len(of)])
-    first = first[first + 1 < len(of)]
-    first = first[of[first + 1] == of[first]]
-    return {int(of[k]): when[k : k + 2] for k in first}
 
 
 def _frames_at(points: npt.NDArray[Any], owner: npt.NDArray[np.intp], scored: npt.NDArray[np.bool_]) -> Floats:

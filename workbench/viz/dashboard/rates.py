@@ -30,7 +30,7 @@ Sample = list[float | None]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-_COLUMN = np.array([NAMES.index(name) if name in NAMES else -1 for name in READ])
+_COLUMN = np.array([*(NAMES.index(name) if name in NAMES else -1 for name in READ), -1])  # by name; of others the last
 _FRAMES_AT = NAMES.index("frames_per_s")
 
 

@@ -3,6 +3,7 @@
 from heapq import nsmallest
 from typing import Any, Literal
 
+from workbench.core.interventions import possible
 from workbench.core.protocols import Event
 from workbench.knowledge.frames import FrameReader
 from workbench.knowledge.remarks import notes_of, tags_of
@@ -55,6 +56,7 @@ class TrialRows:
         return {
             "trial": number,
             "state": trial.standing,
+            "may": possible(trial),
             "pips": self._pips.of(number),
             "phases": trial.phases,
             "last": finite(trial.last_score),

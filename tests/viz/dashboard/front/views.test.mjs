@@ -237,13 +237,25 @@ test("the best score is a staircase of marks", () => {
 });
 
 test("an axis is logarithmic over a factor of 20, and has categories for words", () => {
-  assert.deepEqual(front.axisOf([0.001, 1], false, 2).ticks, [0.001, 0.01, 0.1, 1]);
-  assert.deepEqual(front.axisOf([0.001, 0.05], false, 2).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05]);
+  const axis = (...values) => front.axisOf(front.kindOf(values));
+  assert.deepEqual(axis(0.001, 1).ticks, [0.001, 0.01, 0.1, 1]);
+  assert.deepEqual(axis(0.001, 0.05).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05]);
   assert.deepEqual(front.logTicks(1e-9, 1e12), [1e-9, 1e-6, 1e-3, 1, 1e3, 1e6, 1e9, 1e12]);
   assert.deepEqual(front.logTicks(1e-200, 1e200), [1e-180, 1e-135, 1e-90, 1e-45, 1, 1e45, 1e90, 1e135, 1e180]);
-  assert.deepEqual(front.axisOf(["adam", "rmsprop"], true, 5).labels, ["adam", "rmsprop"]);
-  assert.deepEqual(front.axisOf([0.9, 0.95, 0.99, 0.999], false, 40).labels, ["0.9", "0.95", "0.99", "0.999"]); // unevenly set
-  assert.deepEqual(front.axisOf([0, 10], false, 2), { low: -0.5, high: 10.5 });
+  assert.deepEqual(axis("rmsprop", "adam", "adam").labels, ["adam", "rmsprop"]);
+  assert.deepEqual(axis(0.9, 0.999, 0.95, 0.99, 0.9).labels, ["0.9", "0.95", "0.99", "0.999"]); // unevenly set
+  assert.deepEqual(axis(0, 10), { low: -0.5, high: 10.5 });
+});
+
+test("a few unevenly set numbers stand apart among the hyperparameters, and scores where they lie", () => {
+  const gammas = [0.9, 0.99, 0.999, 0.9999, 0.9];
+  const trials = gammas.map((lr, k) => trial(k, { phases: 1, last: gammas[k], config: { lr } }));
+  const { canvas, calls } = makeCanvas();
+  front.drawParallel(canvas, scene(storeOf({ trials })));
+  const ends = (what) => calls.filter(([name]) => name === what).map(([, , y]) => y).slice(0, 4);
+  const [lr, score] = [ends("moveTo"), ends("lineTo")];
+  const apart = ([highest, next, , lowest]) => Math.round((1000 * (next - highest)) / (lowest - highest)) / 1000;
+  assert.deepEqual([apart(lr), apart(score)], [0.333, 0.009]);
 });
 
 test("scores against a hyperparameter: its value and phase, those cut off crossed out", () => {

@@ -1,7 +1,5 @@
 // What a person can do: buttons that ask. The study answers by its log, so nothing here changes what is shown.
 
-const STOPPABLE = ["running", "held", "paused", "set aside"];
-
 function number(parent, words, least) {
   const input = make("input", "", make("label", "", parent, words));
   input.type = "number";
@@ -85,11 +83,8 @@ function trialControls(parent, store, own) {
     whose.textContent = `trial ${trial.trial}:`;
     rebuilt(trial.trial, trial.config, fieldsFor(store, trial.config));
     const driven = answers(store);
-    const over = ["stopped", "finished"].includes(trial.state);
-    stop.disabled = !driven || !STOPPABLE.includes(trial.state);
-    pause.disabled = !driven || trial.state !== "running";
-    resume.disabled = !driven || !["set aside", "running"].includes(trial.state);
-    extend.disabled = phases.disabled = !driven || !over;
+    for (const [action, made] of Object.entries({ stop, pause, resume, extend })) made.disabled = !driven || !trial.may.includes(action);
+    phases.disabled = extend.disabled;
     clone.disabled = !driven;
     form.querySelectorAll("button").forEach((made) => (made.disabled = !driven));
   }

@@ -175,12 +175,11 @@ function drawScores(canvas, { store, own, colors, look }) {
   const scored = ended.filter((t) => name in t.config);
   if (!scored.length) return none(pen, width, height, colors, ended.length ? `${name} applies to no visible trial` : "no phase of a visible trial has ended yet");
   const values = scored.map((t) => t.config[name]);
-  const words = values.some((v) => typeof v !== "number");
-  const order = [...new Set(values)].sort((a, b) => (words ? String(a).localeCompare(String(b)) : a - b));
-  const x = { title: name, bare: true, ...axisOf(order, words, values.length) };
+  const kind = kindOf(values);
+  const x = { title: name, bare: true, ...axisOf(kind) };
   const box = boxOf(width, height);
-  if (words) x.labels = x.labels.map((label) => fitting(pen, label, box.width / order.length - 8));
-  const place = (value) => (x.labels ? order.indexOf(value) : value);
+  if (kind.words) x.labels = x.labels.map((label) => fitting(pen, label, box.width / kind.order.length - 8));
+  const place = (value) => (kind.named ? kind.order.indexOf(value) : value);
   const { px, py } = axes(pen, box, x, { ...span(scored.map((t) => t.last)), title: "last score" }, colors);
   const marks = scored.map((t) => {
     const mark = { x: px(place(t.config[name])), y: py(t.last), trial: t.trial, score: t.last, value: t.config[name] };
@@ -209,8 +208,11 @@ function drawParallel(canvas, { store, own, colors }) {
   const scored = own.order.filter((t) => t.last !== null && searches(t));
   if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
   const varied = store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1);
-  const axis = (name, of, end) => ({ name, of: (t) => of(t) ?? null, end, scale: rangeOf(scored.map(of).filter((v) => (v ?? null) !== null)) });
-  const drawn = [...varied.map((name) => axis(name, (t) => t.config[name], written)), axis("score", (t) => t.last, short)];
+  const kind = (of) => kindOf(scored.map(of).filter((v) => (v ?? null) !== null));
+  const axis = (name, of, end, scale) => ({ name, of: (t) => of(t) ?? null, end, scale: rangeOf(scale) });
+  const ofHyperparameter = (name, of = (t) => t.config[name]) => axis(name, of, written, kind(of));
+  const last = (t) => t.last; // of scores it is looked at how far apart they are
+  const drawn = [...varied.map((name) => ofHyperparameter(name)), axis("score", last, short, { ...kind(last), named: false })];
   const box = { left: 40, top: 32, width: width - 80, height: height - 48 };
   const px = (k) => box.left + (drawn.length > 1 ? (k * box.width) / (drawn.length - 1) : box.width / 2);
   const py = ({ of, scale }, t) => (of(t) === null ? NaN : box.top + box.height * (1 - scale.share(of(t)))); // what does not apply is no place
@@ -248,9 +250,9 @@ function drawParallel(canvas, { store, own, colors }) {
     rule(pen, px(k), box.top, px(k), box.top + box.height);
     pen.textBaseline = "bottom";
     write(name, k, box.top - 13);
-    write(end(scale.high), k, box.top, scale.end);
+    write(end(scale.high), k, box.top, !scale.words);
     pen.textBaseline = "top";
-    write(end(scale.low), k, box.top + box.height + 1, scale.end);
+    write(end(scale.low), k, box.top + box.height + 1, !scale.words);
   });
   const axisAt = (mx) => drawn.reduce((best, _, k) => (Math.abs(px(k) - mx) < Math.abs(px(best) - mx) ? k : best), 0);
   const hit = (mx, my) => {
@@ -270,23 +272,29 @@ function drawParallel(canvas, { store, own, colors }) {
   return hit;
 }
 
-// Where values lie along an axis, 0 to 1, logarithmic over a factor of 20; words by their order. Of numbers `end` gives the
-// end of a brush, rounded outward by less than a pixel: whatever lies under the brush passes its filter.
-function rangeOf(values) {
-  if (values.some((v) => typeof v !== "number")) {
-    const order = [...new Set(values)].sort((a, b) => String(a).localeCompare(String(b)));
-    return { low: order[0], high: order[order.length - 1], share: (v) => order.indexOf(v) / Math.max(1, order.length - 1) };
-  }
-  let [low, high] = [Infinity, -Infinity];
-  for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
-  const log = low > 0 && high / low > 20;
+// Which axis values ask for, as workbench.viz.figures.scales: log over a factor of 20, and `named`, by their order, where they
+// are words or a few unevenly set numbers.
+function kindOf(values) {
+  const words = values.some((v) => typeof v !== "number");
+  const order = [...new Set(values)].sort((a, b) => (words ? String(a).localeCompare(String(b)) : a - b));
+  const [low, high] = [order[0], order[order.length - 1]];
+  const log = !words && low > 0 && high / low > 20;
+  const few = !log && order.length > 2 && order.length <= 10 && values.length > order.length;
+  const gaps = few ? order.slice(1).map((value, k) => value - order[k]) : [1];
+  return { order, low, high, words, log, named: words || Math.max(...gaps) / Math.min(...gaps) > order.length };
+}
+
+// Where values of a kind lie along an axis, 0 to 1. Of numbers by their size `end` gives the end of a brush, rounded outward by
+// less than a pixel: whatever lies under the brush passes its filter.
+function rangeOf({ order, low, high, words, log, named }) {
+  if (named) return { low, high, words, share: (v) => order.indexOf(v) / Math.max(1, order.length - 1) };
   const [to, back] = log ? [Math.log10, (v) => 10 ** v] : [(v) => v, (v) => v];
   const length = to(high) - to(low) || 1;
   const end = (share, outward) => {
     const value = back(to(low) + share * length);
     return rounded(value, log ? value : length, outward);
   };
-  return { low, high, share: (v) => (to(v) - to(low)) / length, end };
+  return { low, high, words, share: (v) => (to(v) - to(low)) / length, end };
 }
 
 // A number rounded up or down to a thousandth of a size, in the decimals that it then has.
@@ -311,16 +319,9 @@ function logTicks(low, high) {
   return inside.length > 1 ? inside : [...new Set([low, high])];
 }
 
-// As workbench.viz.figures.scales: log over a factor of 20, categories for words and a few unevenly set numbers.
-function axisOf(order, words, n) {
-  const [first, last] = [order[0], order[order.length - 1]];
-  const gaps = order.slice(1).map((value, k) => value - order[k]);
-  const uneven = order.length > 2 && order.length <= 10 && n > order.length && Math.max(...gaps) / Math.min(...gaps) > order.length;
-  if (!words && first > 0 && last / first > 20) {
-    return { low: first / 1.3, high: last * 1.3, log: true, ticks: logTicks(first, last) };
-  }
-  if (words || uneven) {
-    return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map(String) };
-  }
+// An axis for values of a kind, with its marks.
+function axisOf({ order, low, high, log, named }) {
+  if (log) return { low: low / 1.3, high: high * 1.3, log, ticks: logTicks(low, high) };
+  if (named) return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map(String) };
   return span(order);
 }

@@ -82,7 +82,7 @@ function scalesOf(store) {
   const scales = new Map();
   for (const name of store.meta.hyperparameters) {
     const numbers = [...store.trials.values()].map((t) => t.config[name]).filter((v) => typeof v === "number");
-    const range = numbers.length ? rangeOf(numbers) : null;
+    const range = numbers.length ? rangeOf({ ...kindOf(numbers), named: false }) : null;
     if (range) scales.set(name, (v) => (typeof v === "number" ? 0.04 + 0.96 * range.share(v) : null));
   }
   return scales;
