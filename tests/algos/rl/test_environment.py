@@ -236,6 +236,16 @@ def test_wrappers_may_be_classes_and_the_first_is_innermost():
     assert type(made).__name__ == "FlattenObservation"
 
 
+def still(env):
+    env = gymnasium.wrappers.NormalizeObservation(env)
+    env.update_running_mean = False
+    return env
+
+
+def test_means_that_do_not_run_are_fixed_numbers():
+    assert Recipe("CartPole-v1", wrappers=[still]).make().obs_rms.count < 1
+
+
 def test_limits_of_the_spec_the_arguments_and_the_wrappers_count():
     limits = [
         find_game("CartPole-v1"),
@@ -272,6 +282,10 @@ REFUSED = {
     "no return": (
         {"game": "CartPole-v1", "wrappers": [lambda env: None]},
         "wrapper of environment CartPole-v1 gave None: it takes an environment and returns one",
+    ),
+    "running means": (
+        {"game": "CartPole-v1", "wrappers": ["gymnasium.wrappers:NormalizeObservation", FLATTEN]},
+        r"NormalizeObservation of environment CartPole-v1 keeps running means.*no checkpoint: use SB3.*normalize=True",
     ),
     "atari": ({"game": "Pong", "wrappers": [FLATTEN]}, r"ale_py's own threads.*SB3\('PPO', 'ALE/Pong-v5'"),
     "class": ({"game": Sampled}, r"a game goes by its name.*gymnasium.register\('Mine-v0', MyEnv\)"),

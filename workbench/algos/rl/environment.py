@@ -26,6 +26,8 @@ itself: what takes an environment and gives one."""
 
 _NOT_THERE = (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound)
 
+_RUNNING = ("obs_rms", "return_rms")  # of NormalizeObservation and NormalizeReward, and of those made after them
+
 SMALLEST_PICTURE = 20  # pixels a side: below, an array is a grid of things, and needs no stride
 SMALLEST_GRID = 5  # cells a side: two convolutions of 3 × 3 leave one
 
@@ -60,7 +62,8 @@ class Recipe:
         Raises
         ------
         InvalidInput
-            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given.
+            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given. Or a wrapper
+            keeps running means.
         """
         limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
         wraps = [_wrapper(wrapper) for wrapper in self.wrappers]
@@ -78,6 +81,7 @@ class Recipe:
             raise InvalidInput(
                 f"the last wrapper of environment {self.id} gave {short(env)}: it takes an environment and returns one"
             )
+        _refuse_running_means(env, self.id)
         return env
 
 
@@ -104,14 +108,27 @@ def how_to_register(name: str) -> str:
     return "one of your own: gymnasium.register it in a cell, or say 'my_module:NAME'"
 
 
+def wrappers_of(env: gymnasium.Env) -> Iterator[gymnasium.Wrapper]:
+    """Give the wrappers around an environment, the outermost first."""
+    while isinstance(env, gymnasium.Wrapper):
+        yield env
+        env = env.env
+
+
 def longest_of(env: gymnasium.Env) -> int | None:
     """Return the steps after which an environment, or a wrapper around it, cuts an episode off."""
-    limits = []
-    while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, TimeLimit):
-            limits.append(env._max_episode_steps)
-        env = env.env
-    return min(limits, default=None)
+    return min((one._max_episode_steps for one in wrappers_of(env) if isinstance(one, TimeLimit)), default=None)
+
+
+def _refuse_running_means(env: gymnasium.Env, name: str) -> None:
+    """Refuse wrappers of which an agent sees one thing in training and another once it is loaded."""
+    for one in wrappers_of(env):
+        running = getattr(one, "update_running_mean", True)
+        if running and not vars(one).keys().isdisjoint(_RUNNING):
+            raise InvalidInput(
+                f"the wrapper {type(one).__name__} of environment {name} keeps running means, which would be in no "
+                "checkpoint: use SB3(…, normalize=True), whose are, or a wrapper of fixed numbers"
+            )
 
 
 def check_finite(name: str, what: str, given: np.ndarray) -> None:

@@ -564,6 +564,12 @@ REFUSED = {
 }
 
 
+def test_a_wrapper_s_running_means_are_refused_and_vecnormalize_s_taken():
+    with pytest.raises(InvalidInput, match=r"NormalizeReward of environment CartPole-v1 keeps running means"):
+        ppo(wrappers=["gymnasium.wrappers:NormalizeReward"])
+    assert ppo(normalize=True).normalize
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_is_one_line(case):
     (algorithm, env, hyperparameters), line = REFUSED[case]
