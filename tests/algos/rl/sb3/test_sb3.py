@@ -15,7 +15,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.seeds import derived
 
 stable_baselines3 = pytest.importorskip("stable_baselines3")
-from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
 from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
 from workbench.algos.rl.sb3.factory import SB3  # noqa: E402
@@ -451,6 +451,25 @@ def test_a_trials_model_is_saved_and_loaded_as_any_of_sb3s(name, tmp_path):
     torch.testing.assert_close(own, weights(trial), rtol=0, atol=0)
     loaded.learn(64)
     assert loaded._current_progress_remaining == pytest.approx(0.0, abs=0.05)  # of these 64 steps, not of the trial's
+    trial.close()
+
+
+def test_a_model_taken_out_plays_as_the_trial_s_own_with_the_means_taken_out_beside_it(tmp_path):
+    trial = ppo(normalize=True)({}, 0)
+    trial.train_phase(silent)
+    own = trial.model.get_vec_normalize_env()
+    trial.model.save(tmp_path / "best.zip")
+    own.save(tmp_path / "means.pkl")
+    env = VecNormalize.load(tmp_path / "means.pkl", DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
+    env.training = env.norm_reward = False
+    seen = np.array([[1.0, 2.0, 0.1, -1.0]])
+    assert abs(seen - own.normalize_obs(seen)).min() > 0.1
+    np.testing.assert_array_equal(env.normalize_obs(seen), own.normalize_obs(seen))
+    values = [
+        model.policy.predict_values(model.policy.obs_to_tensor(env.normalize_obs(seen))[0])
+        for model in (trial.model, type(trial.model).load(tmp_path / "best.zip"))
+    ]
+    assert values[0] == values[1]
     trial.close()
 
 

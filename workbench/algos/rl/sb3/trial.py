@@ -50,7 +50,8 @@ class SB3Trial:
     Attributes
     ----------
     model : BaseAlgorithm
-        Stable-Baselines3's own: ``trial.model.predict(obs)``, ``trial.model.save(path)``.
+        Stable-Baselines3's own: ``trial.model.predict(obs)``, ``trial.model.save(path)``. With `normalize` it reads
+        what ``trial.model.get_vec_normalize_env()`` gives, which has a ``save`` of its own.
     """
 
     def __init__(self, settings: SB3Settings, seed: int) -> None:
