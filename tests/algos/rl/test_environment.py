@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import cloudpickle
@@ -385,6 +386,7 @@ def test_a_checkpoint_alone_has_no_module_imported(own_module, tmp_path):
     assert "own_module" not in sys.modules
     named = load_agent(tmp_path, "own_module:Elsewhere-v0")  # by whoever gives the name
     assert named.game.recipe.wrappers == [FLATTEN]  # as it was trained
+    assert load_agent(tmp_path, "Elsewhere-v0").game.recipe == replace(named.game.recipe, id="Elsewhere-v0")
     assert load_agent(tmp_path, find_game("own_module:Elsewhere-v0")).game.n_actions == 2
 
 

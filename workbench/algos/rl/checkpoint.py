@@ -129,8 +129,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         A directory written by `Trial.save`.
     game : str or Game, optional
         Another game to play, with as many actions; as `find_game` gives it, where it takes arguments or wrappers. The
-        name that the checkpoint has stands for its game with the arguments and wrappers it was trained with, and has
-        the module in it imported.
+        name that the checkpoint has, with a module before it or without, stands for its game with the arguments and
+        wrappers it was trained with; a module that is named here is imported.
     device : str
 
     Raises
@@ -141,8 +141,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     """
     state = read_checkpoint(path, device)
     counters = state["counters"]
-    if game is None or game == counters["game"]:
-        env = _game_of(counters, path, named=game is not None)
+    if game is None or (isinstance(game, str) and _plain(game) == _plain(counters["game"])):
+        env = _game_of(counters, path, game)
     else:
         env = find_game(game) if isinstance(game, str) else game
     network = counters["network"]
@@ -158,16 +158,21 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     return Agent(model.to(device), env, Rules(**counters["rules"]))
 
 
-def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game:
+def _plain(name: str) -> str:
+    """Leave out the module of an environment's name."""
+    return name.rpartition(":")[2]
+
+
+def _game_of(counters: dict[str, Any], path: str | Path, named: str | None) -> Game:
     """Find the game that a checkpoint says it plays; nothing is imported that a person has not named or imported."""
-    name, kwargs, wrappers = counters["game"], counters.get("env_kwargs"), counters.get("wrappers")
+    name, kwargs, wrappers = named or counters["game"], counters.get("env_kwargs"), counters.get("wrappers")
     if lost := counters.get("unrecorded"):
         raise InvalidInput(
             f"the agent in {path} was trained on {name} with {lost}, which no checkpoint holds: make the game again, "
             f"in Python, and pass it, game=find_game({name!r}, env_kwargs=…, wrappers=…)"
         )
-    if named and ":" in name:
-        registered(name)
+    if named and ":" in named:
+        registered(named)
     for module in modules_to_import([wrappers or (), *([] if named else [name])]):
         again = f", or name the game as well: --game {name}, game={name!r}" if module == name.rpartition(":")[0] else ""
         raise InvalidInput(
