@@ -140,6 +140,10 @@ def test_a_key_that_the_environment_s_own_code_looks_up_in_vain_is_its_own_error
         trial.train_phase(lambda metrics: None)
 
 
+class Still(gymnasium.Wrapper):
+    """Changes nothing."""
+
+
 class Paired(gymnasium.Wrapper):
     """Takes actions that neither the systems here nor SB3's algorithms give."""
 
@@ -283,6 +287,14 @@ REFUSED = {
     "no return": (
         {"game": "CartPole-v1", "wrappers": [lambda env: None]},
         "wrapper of environment CartPole-v1 gave None: it takes an environment and returns one",
+    ),
+    "clipped rewards": (
+        {"game": "CartPole-v1", "wrappers": [{"gymnasium.wrappers:ClipReward": {"max_reward": 1}}, FLATTEN]},
+        r"raw rewards, and the wrapper ClipReward of CartPole-v1 .*leave it out.*clip_rewards=True.*or tune it by SB3",
+    ),
+    "lives": (
+        {"game": "CartPole-v1", "wrappers": [type("Lives", (type("EpisodicLifeEnv", (Still,), {}),), {})]},
+        r"whole games and raw rewards, and the wrapper Lives of CartPole-v1",
     ),
     "running means": (
         {"game": "CartPole-v1", "wrappers": ["gymnasium.wrappers:NormalizeObservation", FLATTEN]},

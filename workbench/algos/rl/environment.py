@@ -27,6 +27,7 @@ itself: what takes an environment and gives one."""
 _NOT_THERE = (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound)
 
 _RUNNING = ("obs_rms", "return_rms")  # of NormalizeObservation and NormalizeReward, and of those made after them
+_CUTTING = {"EpisodicLifeEnv", "ClipRewardEnv", "ClipReward"}  # SB3's, which need not be installed, and Gymnasium's
 
 SMALLEST_PICTURE = 20  # pixels a side: below, an array is a grid of things, and needs no stride
 SMALLEST_GRID = 5  # cells a side: two convolutions of 3 × 3 leave one
@@ -118,6 +119,13 @@ def wrappers_of(env: gymnasium.Env) -> Iterator[gymnasium.Wrapper]:
 def longest_of(env: gymnasium.Env) -> int | None:
     """Return the steps after which an environment, or a wrapper around it, cuts an episode off."""
     return min((one._max_episode_steps for one in wrappers_of(env) if isinstance(one, TimeLimit)), default=None)
+
+
+def cutting_in(env: gymnasium.Env) -> gymnasium.Wrapper | None:
+    """Find the innermost wrapper that cuts games into lives or clips rewards: scores are of what is beneath it."""
+    return next(
+        (one for one in reversed([*wrappers_of(env)]) if _CUTTING & {c.__name__ for c in type(one).__mro__}), None
+    )
 
 
 def _refuse_running_means(env: gymnasium.Env, name: str) -> None:

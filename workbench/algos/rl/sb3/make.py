@@ -6,14 +6,13 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from stable_baselines3.common.atari_wrappers import ClipRewardEnv, EpisodicLifeEnv
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
-from workbench.algos.rl.environment import by_the_interface, check_finite
+from workbench.algos.rl.environment import by_the_interface, check_finite, cutting_in
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
@@ -63,12 +62,7 @@ class Counted(gymnasium.Wrapper):
 
 def counted(env: gymnasium.Env, episodes: Episodes, name: str) -> gymnasium.Env:
     """Count an environment's games into `episodes`, within what cuts them into lives and clips their rewards."""
-    above, inner = None, env
-    while isinstance(inner, gymnasium.Wrapper):
-        if isinstance(inner, EpisodicLifeEnv | ClipRewardEnv):
-            above = inner
-        inner = inner.env
-    if above is None:
+    if (above := cutting_in(env)) is None:
         return Counted(env, episodes, name)
     above.env = Counted(above.env, episodes, name)
     return env
