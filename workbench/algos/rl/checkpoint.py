@@ -9,7 +9,7 @@ import torch
 
 from workbench.algos.rl.environment import registered
 from workbench.algos.rl.games import Game, Rules, find_game
-from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
+from workbench.algos.rl.model import ActorCritic, make_model, network_name, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput, first_line
 from workbench.core.imports import modules_to_import
 
@@ -110,6 +110,21 @@ def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: s
             "was trained with"
         )
     model.load_state_dict(state["model"])
+
+
+def check_fits(path: str | Path, game: Game, network: str) -> None:
+    """Refuse a checkpoint whose weights a network for a game cannot take; of one that is not here nothing is said.
+
+    Raises
+    ------
+    InvalidInput
+        It is of another network, or of a game with other observations or actions; or it cannot be read.
+    """
+    if not (Path(path) / CHECKPOINT).is_file():
+        return
+    state, wanted = read_checkpoint(path), network_name(game, network)
+    if (state["counters"]["game"], state["counters"]["network"]) != (game.name, wanted):
+        load_weights(make_model(game, wanted), state, f"{wanted} for {game.name}", path)
 
 
 class Agent(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 
-from workbench.algos.rl.checkpoint import holds_statistics
+from workbench.algos.rl.checkpoint import check_fits, holds_statistics
 from workbench.algos.rl.environment import Wrapper, packed, unpack
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.learner import Precision
@@ -93,6 +93,8 @@ class Settings:
         "init",
     )
     """Names that a trial's config may give."""
+    shapes_weights: ClassVar[tuple[str, ...]] = ("network",)
+    """Those of them with which weights have other shapes."""
 
     game: str = "Pong"
     phase: Budget = field(default_factory=lambda: Budget(episodes=2500))
@@ -138,7 +140,10 @@ class Settings:
         check_named(self, "reduction", get_args(Reduction))
         check_named(self, "precision", ("auto", *get_args(Precision)))
         check_budget(self.phase)
-        check_network(self.found_game(), self.network)
+        game = self.found_game()
+        check_network(game, self.network)
+        if self.start_from is not None:
+            check_fits(self.start_from, game, self.network)
         self.torch_device()
 
     def found_game(self) -> Game:
