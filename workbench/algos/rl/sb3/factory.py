@@ -57,7 +57,7 @@ class SB3(SB3Settings):
     torch_threads : int
         Cores one tensor operation may use; set for the whole process when a phase starts.
     device : str
-        ``auto``, ``cpu``, ``cuda`` …, as SB3 takes it.
+        As of every system: see `Settings`.
 
     Examples
     --------

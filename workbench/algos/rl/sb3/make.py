@@ -9,9 +9,9 @@ import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.preprocessing import is_image_space
-from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
+from workbench.algos.rl.device import torch_device
 from workbench.algos.rl.environment import by_the_interface, check_finite, cutting_in
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
@@ -86,7 +86,7 @@ def make_model(settings: SB3Settings, env: VecEnv, seed: int, **given: Any) -> B
         shape = env.action_space.shape or ()
         arguments["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, float(noise)))
     with _readable(settings):
-        device = get_device(settings.device)
+        device = torch_device(settings.device)
         policy = settings.policy or _fitting_policy(algorithm, env)
         made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
     _refuse_lone_advantages(settings, made)
