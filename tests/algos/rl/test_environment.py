@@ -4,6 +4,7 @@ import contextlib
 import pickle
 import subprocess
 import sys
+import sysconfig
 import types
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +131,16 @@ def test_an_observation_that_lacks_a_part_is_said_with_what_it_is_to_be(system, 
         rf"^what {name} gives cannot be taken \((Key|Index|Assertion|Value)Error: .+\): reset\(\) gives \(obs, info\)"
     )
     with pytest.raises(InvalidInput, match=says), contextlib.closing(factory(config, 0)) as trial:
+        trial.train_phase(lambda metrics: None)
+
+
+@pytest.mark.parametrize("system", ["ga3c", "sb3"])
+def test_what_an_installed_wrapper_asserts_is_its_own_error(system, monkeypatch) -> None:
+    source = "def reset(self, **settings):\n    assert False, 'OpenCV is not installed'\n"
+    exec(compile(source, Path(sysconfig.get_path("purelib"), "wraps.py"), "exec"), {"__name__": "wraps"}, names := {})
+    factory, config = player_of(system, "Sampled-v0", {"wrappers": [type("Lacking", (Still,), names)]})
+    says = pytest.raises(AssertionError, match=r"^OpenCV is not installed$")
+    with says, contextlib.closing(factory(config, 0)) as trial:
         trial.train_phase(lambda metrics: None)
 
 

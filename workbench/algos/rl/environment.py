@@ -4,6 +4,7 @@ An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports
 registered in a notebook's cell travels, with its class, wherever a trial that names it does.
 """
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -165,13 +166,19 @@ def by_the_interface(name: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, LookupError, AssertionError) as err:
-        if isinstance(err, WorkbenchError) or place_of(err):
+        if isinstance(err, WorkbenchError) or place_of(err) or (type(err) is AssertionError and not _of_a_form(err)):
             raise
         raise InvalidInput(
             f"what {name} gives cannot be taken ({one_line(err)}): reset() gives (obs, info), step() (obs, reward, "
             "terminated, truncated, info), obs as its observation_space says; gymnasium.utils.env_checker.check_env "
             "tells more"
         ) from None
+
+
+def _of_a_form(err: AssertionError) -> bool:
+    """Tell whether Gymnasium asserts it: a wrapper from elsewhere asserts what it likes, such as a package."""
+    *_, (frame, _) = traceback.walk_tb(err.__traceback__)
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "gymnasium"
 
 
 def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
