@@ -123,7 +123,9 @@ def test_what_an_environment_gives_amiss_is_said_with_what_it_is_to_give(system,
 
 
 @pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
-@pytest.mark.parametrize(("system", "off"), [("ga3c", "key"), ("ga3c", "tuple"), ("ga3c", "number"), ("sb3", "key")])
+@pytest.mark.parametrize(
+    ("system", "off"), [("ga3c", "key"), ("ga3c", "tuple"), ("ga3c", "number"), ("sb3", "key"), ("sb3", "number")]
+)
 @pytest.mark.parametrize("name", ["Parts-v0", "Unchecked-v0"])
 def test_an_observation_that_lacks_a_part_is_said_with_what_it_is_to_be(system, name, off) -> None:
     factory, config = player_of(system, name, {"env_kwargs": {"off": off}})

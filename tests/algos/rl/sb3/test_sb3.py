@@ -10,6 +10,7 @@ import torch
 from gymnasium import spaces
 
 from tests.support import silent
+from workbench.algos.rl.episodes import Episodes
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 from workbench.core.seeds import derived
@@ -19,6 +20,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: 
 
 from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
 from workbench.algos.rl.sb3.factory import SB3  # noqa: E402
+from workbench.algos.rl.sb3.make import counted  # noqa: E402
 from workbench.algos.rl.sb3.trial import Draws  # noqa: E402
 
 NET = {"policy_kwargs": {"net_arch": [8]}}
@@ -591,6 +593,32 @@ def test_a_wrapper_s_running_means_are_refused_and_vecnormalize_s_taken():
     with pytest.raises(InvalidInput, match=r"NormalizeReward of environment CartPole-v1 keeps running means"):
         ppo(wrappers=["gymnasium.wrappers:NormalizeReward"])
     assert ppo(normalize=True).normalize
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "within"),
+    [
+        (spaces.Discrete(3), 2, True),
+        (spaces.Discrete(3), np.int64(-1), False),
+        (spaces.Discrete(3), 3, False),
+        (spaces.MultiDiscrete([2, 3]), np.array([1, 2]), True),
+        (spaces.MultiDiscrete([2, 3]), np.array([2, 1]), False),
+        (spaces.MultiBinary(2), np.array([0, 1]), True),
+        (spaces.MultiBinary(2), np.array([0, 2]), False),
+        (spaces.Box(-1, 1, (2,)), np.array([5.0, 0.0]), True),
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_numbers_that_are_not_of_their_space_are_told(space, shown, within, inside):
+    env = Picture()
+    env.observation_space = spaces.Dict(part=space) if inside else space
+    env.reset = lambda **settings: ({"part": shown} if inside else shown, {})
+    game = counted(env, Episodes(1, 1), "Mine-v0")
+    if within:
+        game.reset()
+        return
+    with pytest.raises(InvalidInput, match=r"what Mine-v0 gives cannot be taken \(ValueError: an observation .*, of "):
+        game.reset()
 
 
 @pytest.mark.parametrize("case", REFUSED)

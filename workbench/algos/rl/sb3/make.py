@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.preprocessing import is_image_space
@@ -51,13 +52,33 @@ class Counted(gymnasium.Wrapper):
 
     def _check(self, obs: Any) -> None:
         space = self.observation_space
-        if isinstance(space, gymnasium.spaces.Box) and np.shape(obs) != space.shape:
+        if isinstance(space, spaces.Box) and np.shape(obs) != space.shape:
             raise ValueError(f"an observation of shape {np.shape(obs)}, of {space}")
-        if isinstance(space, gymnasium.spaces.Dict) and not (isinstance(obs, Mapping) and space.keys() <= obs.keys()):
+        if isinstance(space, spaces.Dict) and not (isinstance(obs, Mapping) and space.keys() <= obs.keys()):
             raise ValueError(f"an observation {short(obs)}, of {space}")
-        for part in obs.values() if isinstance(obs, Mapping) else (obs,):
+        parts = (
+            [(inner, obs[key]) for key, inner in space.items()] if isinstance(space, spaces.Dict) else [(space, obs)]
+        )
+        for inner, part in parts:
+            if not _within(part, inner):
+                raise ValueError(f"an observation {short(part)}, of {inner}")
             if isinstance(part, np.ndarray):
                 check_finite(self._name, "an observation", part)
+
+
+def _within(shown: Any, space: spaces.Space[Any]) -> bool:
+    """Tell whether numbers are those of a space that counts them: SB3 encodes another as any of these, or fails."""
+    match space:
+        case spaces.Discrete():
+            first, n = space.start, space.n
+        case spaces.MultiDiscrete():
+            first, n = space.start, space.nvec
+        case spaces.MultiBinary():
+            first, n = 0, 2
+        case _:
+            return True
+    numbers = np.asarray(shown) - first
+    return bool(((numbers >= 0) & (numbers < n)).all())
 
 
 def counted(env: gymnasium.Env, episodes: Episodes, name: str) -> gymnasium.Env:
@@ -110,7 +131,7 @@ def _refuse_lone_advantages(settings: SB3Settings, model: Any) -> None:
 def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
     """Name the policy that reads an environment's observations."""
     space = env.observation_space
-    start = "MultiInput" if isinstance(space, gymnasium.spaces.Dict) else "Cnn" if is_image_space(space) else "Mlp"
+    start = "MultiInput" if isinstance(space, spaces.Dict) else "Cnn" if is_image_space(space) else "Mlp"
     names: list[str] = list(algorithm.policy_aliases)
     fitting = [name for name in names if name.startswith(start)]
     if not fitting:
