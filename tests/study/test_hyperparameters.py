@@ -19,6 +19,7 @@ from workbench import (
     Space,
     Uniform,
 )
+from workbench.algos.games import Games
 from workbench.algos.search.seeded import Seeded
 from workbench.core.errors import InvalidInput
 from workbench.study.hyperparameters import check_hyperparameters
@@ -71,6 +72,41 @@ def test_what_no_trial_could_take_is_refused(scheduler, says) -> None:
 )
 def test_what_every_trial_can_take_is_taken(space) -> None:
     check_hyperparameters(FullRuns(RandomSearcher(space), 4, 2), AGENT)
+
+
+def test_what_shapes_weights_is_refused_where_they_go_on_under_other_hyperparameters() -> None:
+    agents = {"one": AGENT}
+    networks = {"gamma": Uniform(0.9, 1.0), "network": Choice(["mlp", "mlp-separate"])}
+    for scheduler in (
+        PBT(networks, 4, 2),
+        Seeded(PBT(networks, 4, 2), 2),
+        PBT(networks, 4, 2, copy_weights=False),
+        PBT(networks, 4, 2, explore=False, copy_config=False),
+        PBT(networks, 4, 2, exploit="none"),
+    ):
+        for trainable in (AGENT, Games(agents, {"one": (0, 1)})):
+            with pytest.raises(
+                InvalidInput, match=r"^PBT has .* with another network .*: leave network out of the space"
+            ):
+                check_hyperparameters(scheduler, trainable)
+    for scheduler in (PBT(networks, 4, 2, explore=False), PBT(GAMMA, 4, 2), drawn(networks)):
+        check_hyperparameters(scheduler, AGENT)
+
+
+def test_a_network_s_size_is_refused_under_pbt_of_stable_baselines3_too() -> None:
+    pytest.importorskip("stable_baselines3")
+    space = {"policy_kwargs.net_arch": Choice([32, 64]), "policy_kwargs.log_std_init": Choice([0.0, 1.0])}
+    with pytest.raises(InvalidInput, match=r"leave policy_kwargs.net_arch out of the space"):
+        check_hyperparameters(PBT(space, 4, 2), SB3("A2C", "CartPole-v1"))
+
+
+def test_networks_that_a_checkpoint_is_not_of_are_refused_before_trials_start_from_it(tmp_path) -> None:
+    AGENT({}, 0).save(tmp_path)
+    networks = drawn({"network": Choice(["mlp", "mlp-separate"])})
+    with pytest.raises(InvalidInput, match=r"'mlp'} could not begin \(the checkpoint in .* is of another network"):
+        check_hyperparameters(networks, replace(AGENT, start_from=str(tmp_path)))
+    with pytest.raises(InvalidInput, match=r"holds mlp-separate for CartPole-v1, 2 actions; this one is .*, 3 actions"):
+        replace(AGENT, game="Acrobot-v1", start_from=str(tmp_path))
 
 
 def test_a_class_of_ones_own_is_asked_for_nothing() -> None:

@@ -53,6 +53,11 @@ class Games:
         object.__setattr__(self, "agents", agents)
         object.__setattr__(self, "between", {name: _bounds(name, self.between[name]) for name in agents})
 
+    @property
+    def shapes_weights(self) -> set[str]:
+        """Hyperparameters with which an agent's weights have other shapes."""
+        return {name for agent in self.agents.values() for name in getattr(agent, "shapes_weights", ())}
+
     def check(self, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that an agent could not take, before a study starts."""
         names = list(config_names)

@@ -17,12 +17,14 @@ def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
     """Refuse hyperparameters that the trainable has not, or will not take, as far as some configurations tell.
 
     A trainable that has `check`, of names, and `with_config` is asked, as those of this package have; where it makes
-    more than settings, such as environments, its `trying` makes that once, and gives what is asked instead.
+    more than settings, such as environments, its `trying` makes that once, and gives what is asked instead. Its
+    `shapes_weights` names the hyperparameters with which weights have other shapes.
 
     Raises
     ------
     InvalidInput
-        With the name, or with a configuration that could not begin; or of the constraint, which holds for none.
+        With the name, or with a configuration that could not begin; or of the constraint, which holds for none. Or
+        weights would go on under hyperparameters that shape them.
     """
     if not (names := _names_in(scheduler)):
         return
@@ -32,10 +34,21 @@ def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
         raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
     if (check := getattr(trainable, "check", None)) is not None:
         check(names)
+    _refuse_other_shapes(scheduler, names, trainable)
     trying = getattr(trainable, "trying", lambda: nullcontext(getattr(trainable, "with_config", None)))
     with nullcontext(None) if check is None else trying() as configure:
         if configure is not None or getattr(space_of(scheduler), "constraint", None) is not None:
             _try(configure, _some_configs(scheduler))
+
+
+def _refuse_other_shapes(scheduler: Scheduler, names: list[str], trainable: Any) -> None:
+    rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
+    shaping = [name for name in names if name in getattr(trainable, "shapes_weights", ())]
+    if shaping and getattr(rule, "moves_weights", False):
+        raise InvalidInput(
+            f"{type(rule).__name__} has weights go on under other hyperparameters, and with another {shaping[0]} they "
+            f"have other shapes: leave {' and '.join(shaping)} out of the space, and set one for all trials"
+        )
 
 
 def _try(configure: Callable[[Config], object] | None, configs: Iterator[Config]) -> None:

@@ -4,7 +4,9 @@ import contextlib
 import pickle
 import subprocess
 import sys
+import sysconfig
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import cloudpickle
@@ -121,7 +123,9 @@ def test_what_an_environment_gives_amiss_is_said_with_what_it_is_to_give(system,
 
 
 @pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
-@pytest.mark.parametrize(("system", "off"), [("ga3c", "key"), ("ga3c", "tuple"), ("ga3c", "number"), ("sb3", "key")])
+@pytest.mark.parametrize(
+    ("system", "off"), [("ga3c", "key"), ("ga3c", "tuple"), ("ga3c", "number"), ("sb3", "key"), ("sb3", "number")]
+)
 @pytest.mark.parametrize("name", ["Parts-v0", "Unchecked-v0"])
 def test_an_observation_that_lacks_a_part_is_said_with_what_it_is_to_be(system, name, off) -> None:
     factory, config = player_of(system, name, {"env_kwargs": {"off": off}})
@@ -133,10 +137,24 @@ def test_an_observation_that_lacks_a_part_is_said_with_what_it_is_to_be(system, 
 
 
 @pytest.mark.parametrize("system", ["ga3c", "sb3"])
+def test_what_an_installed_wrapper_asserts_is_its_own_error(system, monkeypatch) -> None:
+    source = "def reset(self, **settings):\n    assert False, 'OpenCV is not installed'\n"
+    exec(compile(source, Path(sysconfig.get_path("purelib"), "wraps.py"), "exec"), {"__name__": "wraps"}, names := {})
+    factory, config = player_of(system, "Sampled-v0", {"wrappers": [type("Lacking", (Still,), names)]})
+    says = pytest.raises(AssertionError, match=r"^OpenCV is not installed$")
+    with says, contextlib.closing(factory(config, 0)) as trial:
+        trial.train_phase(lambda metrics: None)
+
+
+@pytest.mark.parametrize("system", ["ga3c", "sb3"])
 def test_a_key_that_the_environment_s_own_code_looks_up_in_vain_is_its_own_error(system) -> None:
     factory, config = player_of(system, "Parts-v0", {"env_kwargs": {"off": "own"}})
     with pytest.raises(KeyError, match="of its own"), contextlib.closing(factory(config, 0)) as trial:
         trial.train_phase(lambda metrics: None)
+
+
+class Still(gymnasium.Wrapper):
+    """Changes nothing."""
 
 
 class Paired(gymnasium.Wrapper):
@@ -236,6 +254,16 @@ def test_wrappers_may_be_classes_and_the_first_is_innermost():
     assert type(made).__name__ == "FlattenObservation"
 
 
+def still(env):
+    env = gymnasium.wrappers.NormalizeObservation(env)
+    env.update_running_mean = False
+    return env
+
+
+def test_means_that_do_not_run_are_fixed_numbers():
+    assert Recipe("CartPole-v1", wrappers=[still]).make().obs_rms.count < 1
+
+
 def test_limits_of_the_spec_the_arguments_and_the_wrappers_count():
     limits = [
         find_game("CartPole-v1"),
@@ -272,6 +300,18 @@ REFUSED = {
     "no return": (
         {"game": "CartPole-v1", "wrappers": [lambda env: None]},
         "wrapper of environment CartPole-v1 gave None: it takes an environment and returns one",
+    ),
+    "clipped rewards": (
+        {"game": "CartPole-v1", "wrappers": [{"gymnasium.wrappers:ClipReward": {"max_reward": 1}}, FLATTEN]},
+        r"raw rewards, and the wrapper ClipReward of CartPole-v1 .*leave it out.*clip_rewards=True.*or tune it by SB3",
+    ),
+    "lives": (
+        {"game": "CartPole-v1", "wrappers": [type("Lives", (type("EpisodicLifeEnv", (Still,), {}),), {})]},
+        r"whole games and raw rewards, and the wrapper Lives of CartPole-v1",
+    ),
+    "running means": (
+        {"game": "CartPole-v1", "wrappers": ["gymnasium.wrappers:NormalizeObservation", FLATTEN]},
+        r"NormalizeObservation of environment CartPole-v1 keeps running means.*no checkpoint: use SB3.*normalize=True",
     ),
     "atari": ({"game": "Pong", "wrappers": [FLATTEN]}, r"ale_py's own threads.*SB3\('PPO', 'ALE/Pong-v5'"),
     "class": ({"game": Sampled}, r"a game goes by its name.*gymnasium.register\('Mine-v0', MyEnv\)"),
@@ -371,6 +411,7 @@ def test_a_checkpoint_alone_has_no_module_imported(own_module, tmp_path):
     assert "own_module" not in sys.modules
     named = load_agent(tmp_path, "own_module:Elsewhere-v0")  # by whoever gives the name
     assert named.game.recipe.wrappers == [FLATTEN]  # as it was trained
+    assert load_agent(tmp_path, "Elsewhere-v0").game.recipe == replace(named.game.recipe, id="Elsewhere-v0")
     assert load_agent(tmp_path, find_game("own_module:Elsewhere-v0")).game.n_actions == 2
 
 

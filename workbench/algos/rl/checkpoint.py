@@ -9,7 +9,7 @@ import torch
 
 from workbench.algos.rl.environment import registered
 from workbench.algos.rl.games import Game, Rules, find_game
-from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
+from workbench.algos.rl.model import ActorCritic, make_model, network_name, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput, first_line
 from workbench.core.imports import modules_to_import
 
@@ -112,6 +112,21 @@ def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: s
     model.load_state_dict(state["model"])
 
 
+def check_fits(path: str | Path, game: Game, network: str) -> None:
+    """Refuse a checkpoint whose weights a network for a game cannot take; of one that is not here nothing is said.
+
+    Raises
+    ------
+    InvalidInput
+        It is of another network, or of a game with other observations or actions; or it cannot be read.
+    """
+    if not (Path(path) / CHECKPOINT).is_file():
+        return
+    state, wanted = read_checkpoint(path), network_name(game, network)
+    if (state["counters"]["game"], state["counters"]["network"]) != (game.name, wanted):
+        load_weights(make_model(game, wanted), state, f"{wanted} for {game.name}", path)
+
+
 class Agent(NamedTuple):
     """What can play: weights, the game they are of, and the rules they were trained by."""
 
@@ -129,8 +144,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         A directory written by `Trial.save`.
     game : str or Game, optional
         Another game to play, with as many actions; as `find_game` gives it, where it takes arguments or wrappers. The
-        name that the checkpoint has stands for its game with the arguments and wrappers it was trained with, and has
-        the module in it imported.
+        name that the checkpoint has, with a module before it or without, stands for its game with the arguments and
+        wrappers it was trained with; a module that is named here is imported.
     device : str
 
     Raises
@@ -141,8 +156,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     """
     state = read_checkpoint(path, device)
     counters = state["counters"]
-    if game is None or game == counters["game"]:
-        env = _game_of(counters, path, named=game is not None)
+    if game is None or (isinstance(game, str) and _plain(game) == _plain(counters["game"])):
+        env = _game_of(counters, path, game)
     else:
         env = find_game(game) if isinstance(game, str) else game
     network = counters["network"]
@@ -158,16 +173,21 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     return Agent(model.to(device), env, Rules(**counters["rules"]))
 
 
-def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game:
+def _plain(name: str) -> str:
+    """Leave out the module of an environment's name."""
+    return name.rpartition(":")[2]
+
+
+def _game_of(counters: dict[str, Any], path: str | Path, named: str | None) -> Game:
     """Find the game that a checkpoint says it plays; nothing is imported that a person has not named or imported."""
-    name, kwargs, wrappers = counters["game"], counters.get("env_kwargs"), counters.get("wrappers")
+    name, kwargs, wrappers = named or counters["game"], counters.get("env_kwargs"), counters.get("wrappers")
     if lost := counters.get("unrecorded"):
         raise InvalidInput(
             f"the agent in {path} was trained on {name} with {lost}, which no checkpoint holds: make the game again, "
             f"in Python, and pass it, game=find_game({name!r}, env_kwargs=…, wrappers=…)"
         )
-    if named and ":" in name:
-        registered(name)
+    if named and ":" in named:
+        registered(named)
     for module in modules_to_import([wrappers or (), *([] if named else [name])]):
         again = f", or name the game as well: --game {name}, game={name!r}" if module == name.rpartition(":")[0] else ""
         raise InvalidInput(

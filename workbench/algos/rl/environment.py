@@ -4,6 +4,7 @@ An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports
 registered in a notebook's cell travels, with its class, wherever a trial that names it does.
 """
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 itself: what takes an environment and gives one."""
 
 _NOT_THERE = (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound)
+
+_RUNNING = ("obs_rms", "return_rms")  # of NormalizeObservation and NormalizeReward, and of those made after them
+_CUTTING = {"EpisodicLifeEnv", "ClipRewardEnv", "ClipReward"}  # SB3's, which need not be installed, and Gymnasium's
 
 SMALLEST_PICTURE = 20  # pixels a side: below, an array is a grid of things, and needs no stride
 SMALLEST_GRID = 5  # cells a side: two convolutions of 3 × 3 leave one
@@ -60,7 +64,8 @@ class Recipe:
         Raises
         ------
         InvalidInput
-            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given.
+            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given. Or a wrapper
+            keeps running means.
         """
         limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
         wraps = [_wrapper(wrapper) for wrapper in self.wrappers]
@@ -78,6 +83,7 @@ class Recipe:
             raise InvalidInput(
                 f"the last wrapper of environment {self.id} gave {short(env)}: it takes an environment and returns one"
             )
+        _refuse_running_means(env, self.id)
         return env
 
 
@@ -104,14 +110,34 @@ def how_to_register(name: str) -> str:
     return "one of your own: gymnasium.register it in a cell, or say 'my_module:NAME'"
 
 
+def wrappers_of(env: gymnasium.Env) -> Iterator[gymnasium.Wrapper]:
+    """Give the wrappers around an environment, the outermost first."""
+    while isinstance(env, gymnasium.Wrapper):
+        yield env
+        env = env.env
+
+
 def longest_of(env: gymnasium.Env) -> int | None:
     """Return the steps after which an environment, or a wrapper around it, cuts an episode off."""
-    limits = []
-    while isinstance(env, gymnasium.Wrapper):
-        if isinstance(env, TimeLimit):
-            limits.append(env._max_episode_steps)
-        env = env.env
-    return min(limits, default=None)
+    return min((one._max_episode_steps for one in wrappers_of(env) if isinstance(one, TimeLimit)), default=None)
+
+
+def cutting_in(env: gymnasium.Env) -> gymnasium.Wrapper | None:
+    """Find the innermost wrapper that cuts games into lives or clips rewards: scores are of what is beneath it."""
+    return next(
+        (one for one in reversed([*wrappers_of(env)]) if _CUTTING & {c.__name__ for c in type(one).__mro__}), None
+    )
+
+
+def _refuse_running_means(env: gymnasium.Env, name: str) -> None:
+    """Refuse wrappers of which an agent sees one thing in training and another once it is loaded."""
+    for one in wrappers_of(env):
+        running = getattr(one, "update_running_mean", True)
+        if running and not vars(one).keys().isdisjoint(_RUNNING):
+            raise InvalidInput(
+                f"the wrapper {type(one).__name__} of environment {name} keeps running means, which would be in no "
+                "checkpoint: use SB3(…, normalize=True), whose are, or a wrapper of fixed numbers"
+            )
 
 
 def check_finite(name: str, what: str, given: np.ndarray) -> None:
@@ -140,13 +166,19 @@ def by_the_interface(name: str) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, LookupError, AssertionError) as err:
-        if isinstance(err, WorkbenchError) or place_of(err):
+        if isinstance(err, WorkbenchError) or place_of(err) or (type(err) is AssertionError and not _of_a_form(err)):
             raise
         raise InvalidInput(
             f"what {name} gives cannot be taken ({one_line(err)}): reset() gives (obs, info), step() (obs, reward, "
             "terminated, truncated, info), obs as its observation_space says; gymnasium.utils.env_checker.check_env "
             "tells more"
         ) from None
+
+
+def _of_a_form(err: AssertionError) -> bool:
+    """Tell whether Gymnasium asserts it: a wrapper from elsewhere asserts what it likes, such as a package."""
+    *_, (frame, _) = traceback.walk_tb(err.__traceback__)
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "gymnasium"
 
 
 def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:

@@ -10,7 +10,15 @@ import ale_py.roms
 import gymnasium
 import numpy as np
 
-from workbench.algos.rl.environment import Recipe, Wrapper, how_to_register, longest_of, readable, registered
+from workbench.algos.rl.environment import (
+    Recipe,
+    Wrapper,
+    cutting_in,
+    how_to_register,
+    longest_of,
+    readable,
+    registered,
+)
 from workbench.algos.rl.frames import SIDE, STACK
 from workbench.core.errors import InvalidInput, unknown
 
@@ -111,7 +119,8 @@ def find_game(
     ------
     InvalidInput
         The game is not known or cannot be made, or its actions are not discrete, or no network can read it. Or it is an
-        Atari game by Gymnasium's older names, ``PongNoFrameskip-v4``, whose frames nothing stacks.
+        Atari game by Gymnasium's older names, ``PongNoFrameskip-v4``, whose frames nothing stacks. Or a wrapper cuts
+        games into lives, or clips their rewards.
     """
     if not isinstance(name, str):
         raise InvalidInput(f"a game goes by its name, got {name!r}: gymnasium.register('Mine-v0', MyEnv) gives it one")
@@ -161,6 +170,12 @@ def _gymnasium_game(recipe: Recipe) -> Game:
     """Make an environment once to read its spaces; refuse what the networks here cannot play."""
     plain = recipe.make()
     try:
+        if (one := cutting_in(plain)) is not None:
+            raise InvalidInput(
+                f"scores are of whole games and raw rewards, and the wrapper {type(one).__name__} of {recipe.id} lets "
+                "none through: leave it out (of AtariWrapper by clip_reward=False, terminal_on_life_loss=False; "
+                "clip_rewards=True trains on clipped rewards), or tune it by SB3, which counts beneath it"
+            )
         screen = plain.observation_space.shape or ()
         if _is_bare_atari(recipe.id.rpartition(":")[2]) and not recipe.wrappers and len(screen) > 1:
             raise InvalidInput(

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 
-from workbench.algos.rl.checkpoint import holds_statistics
+from workbench.algos.rl.checkpoint import check_fits, holds_statistics
+from workbench.algos.rl.device import torch_device
 from workbench.algos.rl.environment import Wrapper, packed, unpack
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.learner import Precision
@@ -29,7 +30,7 @@ from workbench.core.checks import (
     make_plain,
     whole,
 )
-from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Scalar
 
 _MOST = 2**31 - 1  # that the emulator can count
@@ -93,6 +94,8 @@ class Settings:
         "init",
     )
     """Names that a trial's config may give."""
+    shapes_weights: ClassVar[tuple[str, ...]] = ("network",)
+    """Those of them with which weights have other shapes."""
 
     game: str = "Pong"
     phase: Budget = field(default_factory=lambda: Budget(episodes=2500))
@@ -138,8 +141,11 @@ class Settings:
         check_named(self, "reduction", get_args(Reduction))
         check_named(self, "precision", ("auto", *get_args(Precision)))
         check_budget(self.phase)
-        check_network(self.found_game(), self.network)
-        self.torch_device()
+        game = self.found_game()
+        check_network(game, self.network)
+        if self.start_from is not None:
+            check_fits(self.start_from, game, self.network)
+        torch_device(self.device)
 
     def found_game(self) -> Game:
         """Look the game up, with its colours if the network reads them."""
@@ -185,18 +191,6 @@ class Settings:
         """Return the settings of one trial: these, overridden by its config."""
         self.check(config)
         return dataclasses.replace(self, **config)  # type: ignore[arg-type]
-
-    def torch_device(self) -> torch.device:
-        """Resolve `device`."""
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            device = torch.device(self.device)
-        except (RuntimeError, TypeError, ValueError):
-            raise unknown("device", str(self.device), ["auto", "cpu", "cuda"]) from None
-        if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
-            raise InvalidInput(f"device {self.device!r} is not available here: use 'auto' or 'cpu'")
-        return device
 
 
 @dataclass(frozen=True)

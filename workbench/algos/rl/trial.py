@@ -13,6 +13,7 @@ import torch
 
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
+from workbench.algos.rl.device import torch_device
 from workbench.algos.rl.envs import Envs, make_envs
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES, Game
@@ -363,7 +364,7 @@ def anneal(trial: Trial, settings: RMSPropSettings) -> None:
 
 def _learner(settings: Settings, game: Game, seed: int) -> Learner:
     """Make the network with its first weights, and what trains it."""
-    device = settings.torch_device()
+    device = torch_device(settings.device)
     torch.set_num_threads(settings.torch_threads)  # before the weights are drawn: their last bits depend on it
     model = make_model(game, settings.network, settings.init, derived(seed, 0)).to(device)
     return Learner(

@@ -133,6 +133,11 @@ class PBT:
             self._queue(member)
 
     @property
+    def moves_weights(self) -> bool:
+        """Whether weights go on under other hyperparameters than they were trained with."""
+        return self.explore or (self.exploit != "none" and not (self.copy_config and self.copy_weights))
+
+    @property
     def n_trials(self) -> int:
         """Most trials there can be: a new one for every member and phase."""
         return len(self._members) * self.n_phases

@@ -357,7 +357,7 @@ def test_a_checkpoint_of_the_shared_network_is_refused_in_one_line_and_still_pla
     shared = GA3C("CartPole-v1", network="mlp")({}, 0)
     shared.save(tmp_path)
     with pytest.raises(InvalidInput, match="holds mlp for CartPole-v1, 2 actions; this one is mlp-separate for") as err:
-        GA3C("CartPole-v1", start_from=str(tmp_path))({}, 0)
+        GA3C("CartPole-v1", start_from=str(tmp_path))
     assert "\n" not in str(err.value)
     model, *_ = load_agent(tmp_path)
     assert model.critic is None

@@ -362,6 +362,20 @@ def test_seconds_of_learning_are_those_of_one_update_of_this_phase():
     trial.close()
 
 
+def test_phases_of_one_interval_that_begin_from_checkpoints_train(tmp_path):
+    made = HTS("CartPole-v1", Budget(frames=12), n_agents=4, sync_interval=6, max_episode_frames=4, min_games=1)
+    for number in (1, 2, 3):
+        trial = made({}, 0)
+        if number > 1:
+            trial.load(tmp_path)
+        assert trial.train_phase(silent)["updates"] == number
+        trial.save(tmp_path)
+        trial.close()
+    trial = made({}, 0)
+    assert [trial.train_phase(silent)["updates"] for _ in range(3)] == [1, 2, 3]  # it goes on in its environments
+    trial.close()
+
+
 @pytest.mark.parametrize("concurrent", [True, False])
 @pytest.mark.parametrize("phase", [Budget(episodes=5), Budget(frames=4)])
 def test_games_that_are_much_shorter_than_an_interval_are_not_taken_for_endless(phase, concurrent):

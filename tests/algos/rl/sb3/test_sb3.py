@@ -10,15 +10,17 @@ import torch
 from gymnasium import spaces
 
 from tests.support import silent
+from workbench.algos.rl.episodes import Episodes
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 from workbench.core.seeds import derived
 
 stable_baselines3 = pytest.importorskip("stable_baselines3")
-from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
 from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
 from workbench.algos.rl.sb3.factory import SB3  # noqa: E402
+from workbench.algos.rl.sb3.make import counted  # noqa: E402
 from workbench.algos.rl.sb3.trial import Draws  # noqa: E402
 
 NET = {"policy_kwargs": {"net_arch": [8]}}
@@ -239,7 +241,11 @@ def test_scores_are_of_the_games_that_ended_in_the_phase_in_raw_rewards():
     trial.close()
 
 
-@pytest.mark.parametrize("wrappers", [["EpisodicLifeEnv"], ["ClipRewardEnv"], ["EpisodicLifeEnv", "ClipRewardEnv"]])
+LIFE, CLIP = (f"stable_baselines3.common.atari_wrappers:{name}" for name in ("EpisodicLifeEnv", "ClipRewardEnv"))
+CLIP_OF_GYMNASIUM = {"gymnasium.wrappers:ClipReward": {"min_reward": -1, "max_reward": 1}}
+
+
+@pytest.mark.parametrize("wrappers", [[LIFE], [CLIP], [LIFE, CLIP], [CLIP_OF_GYMNASIUM]])
 def test_scores_are_of_whole_games_in_raw_rewards_where_learning_is_of_lives_and_of_clipped_ones(wrappers):
     factory = SB3(
         "PPO",
@@ -247,7 +253,7 @@ def test_scores_are_of_whole_games_in_raw_rewards_where_learning_is_of_lives_and
         Budget(frames=32),
         SMALL_PPO,
         min_games=1,
-        wrappers=[f"stable_baselines3.common.atari_wrappers:{name}" for name in wrappers],
+        wrappers=wrappers,
     )
     trial, learned = factory({}, 0), []
     played, train = trial.model.rollout_buffer, trial.model.train
@@ -255,9 +261,9 @@ def test_scores_are_of_whole_games_in_raw_rewards_where_learning_is_of_lives_and
     metrics = trial.train_phase(silent)
     assert (metrics["score"], metrics["episode_length"]) == (30.0, 6.0)
     rewards, starts = learned
-    assert set(rewards.flatten()) == ({1.0} if "ClipRewardEnv" in wrappers else {5.0})
+    assert set(rewards.flatten()) == ({5.0} if wrappers == [LIFE] else {1.0})
     # three lives of a game of six steps, of which SB3 does not see the two that begin the second and the third
-    assert starts.sum() == (3 * 8 if "EpisodicLifeEnv" in wrappers else 6)
+    assert starts.sum() == (3 * 8 if LIFE in wrappers else 6)
     trial.close()
 
 
@@ -454,6 +460,25 @@ def test_a_trials_model_is_saved_and_loaded_as_any_of_sb3s(name, tmp_path):
     trial.close()
 
 
+def test_a_model_taken_out_plays_as_the_trial_s_own_with_the_means_taken_out_beside_it(tmp_path):
+    trial = ppo(normalize=True)({}, 0)
+    trial.train_phase(silent)
+    own = trial.model.get_vec_normalize_env()
+    trial.model.save(tmp_path / "best.zip")
+    own.save(tmp_path / "means.pkl")
+    env = VecNormalize.load(tmp_path / "means.pkl", DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
+    env.training = env.norm_reward = False
+    seen = np.array([[1.0, 2.0, 0.1, -1.0]])
+    assert abs(seen - own.normalize_obs(seen)).min() > 0.1
+    np.testing.assert_array_equal(env.normalize_obs(seen), own.normalize_obs(seen))
+    values = [
+        model.policy.predict_values(model.policy.obs_to_tensor(env.normalize_obs(seen))[0])
+        for model in (trial.model, type(trial.model).load(tmp_path / "best.zip"))
+    ]
+    assert values[0] == values[1]
+    trial.close()
+
+
 def test_exploration_goes_on_from_where_it_was(tmp_path):
     first, second = KINDS["dqn"]({}, 0), KINDS["dqn"]({}, 0)
     first.train_phase(silent)
@@ -562,6 +587,38 @@ REFUSED = {
     "text": (("PPO", "SB3Text-v0", {}), r"PPO cannot play SB3Text-v0.*put wrappers=\['gymnasium"),
     "table": (("PPO", "CartPole-v1", 3), r"hyperparameters is a table"),
 }
+
+
+def test_a_wrapper_s_running_means_are_refused_and_vecnormalize_s_taken():
+    with pytest.raises(InvalidInput, match=r"NormalizeReward of environment CartPole-v1 keeps running means"):
+        ppo(wrappers=["gymnasium.wrappers:NormalizeReward"])
+    assert ppo(normalize=True).normalize
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "within"),
+    [
+        (spaces.Discrete(3), 2, True),
+        (spaces.Discrete(3), np.int64(-1), False),
+        (spaces.Discrete(3), 3, False),
+        (spaces.MultiDiscrete([2, 3]), np.array([1, 2]), True),
+        (spaces.MultiDiscrete([2, 3]), np.array([2, 1]), False),
+        (spaces.MultiBinary(2), np.array([0, 1]), True),
+        (spaces.MultiBinary(2), np.array([0, 2]), False),
+        (spaces.Box(-1, 1, (2,)), np.array([5.0, 0.0]), True),
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_numbers_that_are_not_of_their_space_are_told(space, shown, within, inside):
+    env = Picture()
+    env.observation_space = spaces.Dict(part=space) if inside else space
+    env.reset = lambda **settings: ({"part": shown} if inside else shown, {})
+    game = counted(env, Episodes(1, 1), "Mine-v0")
+    if within:
+        game.reset()
+        return
+    with pytest.raises(InvalidInput, match=r"what Mine-v0 gives cannot be taken \(ValueError: an observation .*, of "):
+        game.reset()
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -13,6 +13,7 @@ copy. There are no queues, and every prediction is for one observation: the base
 import copy
 from dataclasses import dataclass
 
+from workbench.algos.rl.device import torch_device
 from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.settings import RMSPropSettings
 from workbench.algos.rl.trial import Trial, anneal
@@ -38,7 +39,7 @@ class A3C(RMSPropSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.torch_device().type != "cpu":
+        if torch_device(self.device).type != "cpu":
             raise InvalidInput(f"A3C runs on the CPU, got device {self.device!r}: use GA3C on a GPU")
 
     @property

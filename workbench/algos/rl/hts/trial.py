@@ -256,7 +256,7 @@ class HTSTrial(Trial):
             played = store.played[t]
             ended = store.terminated[t] | store.truncated[t]
             self.episodes.add(everyone[played], store.rewards[t, played], ended[played])
-        if self.settings.concurrent and self._is_over():
+        if self.settings.concurrent and self._is_over() and self._learnings:  # a phase in new environments trains, too
             self._workers.stop()
 
     def _update(self) -> None:

@@ -42,7 +42,8 @@ class SB3(SB3Settings):
         Environments played side by side, in one process.
     env_kwargs, wrappers
         How an environment is made: see `Recipe`. Scores are of what a wrapped environment gives, but for SB3's
-        ``EpisodicLifeEnv`` and ``ClipRewardEnv``, ``AtariWrapper``'s among them: of whole games and raw rewards.
+        ``EpisodicLifeEnv`` and ``ClipRewardEnv``, ``AtariWrapper``'s among them, and Gymnasium's ``ClipReward``: of
+        whole games and raw rewards.
     normalize : bool
         Put SB3's ``VecNormalize`` around the environments; scores are of raw rewards all the same.
     total_frames : int or None
@@ -56,7 +57,7 @@ class SB3(SB3Settings):
     torch_threads : int
         Cores one tensor operation may use; set for the whole process when a phase starts.
     device : str
-        ``auto``, ``cpu``, ``cuda`` …, as SB3 takes it.
+        As of every system: see `Settings`.
 
     Examples
     --------

@@ -6,14 +6,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from stable_baselines3.common.atari_wrappers import ClipRewardEnv, EpisodicLifeEnv
+from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.preprocessing import is_image_space
-from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
-from workbench.algos.rl.environment import by_the_interface, check_finite
+from workbench.algos.rl.device import torch_device
+from workbench.algos.rl.environment import by_the_interface, check_finite, cutting_in
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
@@ -52,23 +52,38 @@ class Counted(gymnasium.Wrapper):
 
     def _check(self, obs: Any) -> None:
         space = self.observation_space
-        if isinstance(space, gymnasium.spaces.Box) and np.shape(obs) != space.shape:
+        if isinstance(space, spaces.Box) and np.shape(obs) != space.shape:
             raise ValueError(f"an observation of shape {np.shape(obs)}, of {space}")
-        if isinstance(space, gymnasium.spaces.Dict) and not (isinstance(obs, Mapping) and space.keys() <= obs.keys()):
+        if isinstance(space, spaces.Dict) and not (isinstance(obs, Mapping) and space.keys() <= obs.keys()):
             raise ValueError(f"an observation {short(obs)}, of {space}")
-        for part in obs.values() if isinstance(obs, Mapping) else (obs,):
+        parts = (
+            [(inner, obs[key]) for key, inner in space.items()] if isinstance(space, spaces.Dict) else [(space, obs)]
+        )
+        for inner, part in parts:
+            if not _within(part, inner):
+                raise ValueError(f"an observation {short(part)}, of {inner}")
             if isinstance(part, np.ndarray):
                 check_finite(self._name, "an observation", part)
 
 
+def _within(shown: Any, space: spaces.Space[Any]) -> bool:
+    """Tell whether numbers are those of a space that counts them: SB3 encodes another as any of these, or fails."""
+    match space:
+        case spaces.Discrete():
+            first, n = space.start, space.n
+        case spaces.MultiDiscrete():
+            first, n = space.start, space.nvec
+        case spaces.MultiBinary():
+            first, n = 0, 2
+        case _:
+            return True
+    numbers = np.asarray(shown) - first
+    return bool(((numbers >= 0) & (numbers < n)).all())
+
+
 def counted(env: gymnasium.Env, episodes: Episodes, name: str) -> gymnasium.Env:
     """Count an environment's games into `episodes`, within what cuts them into lives and clips their rewards."""
-    above, inner = None, env
-    while isinstance(inner, gymnasium.Wrapper):
-        if isinstance(inner, EpisodicLifeEnv | ClipRewardEnv):
-            above = inner
-        inner = inner.env
-    if above is None:
+    if (above := cutting_in(env)) is None:
         return Counted(env, episodes, name)
     above.env = Counted(above.env, episodes, name)
     return env
@@ -92,7 +107,7 @@ def make_model(settings: SB3Settings, env: VecEnv, seed: int, **given: Any) -> B
         shape = env.action_space.shape or ()
         arguments["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, float(noise)))
     with _readable(settings):
-        device = get_device(settings.device)
+        device = torch_device(settings.device)
         policy = settings.policy or _fitting_policy(algorithm, env)
         made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
     _refuse_lone_advantages(settings, made)
@@ -116,7 +131,7 @@ def _refuse_lone_advantages(settings: SB3Settings, model: Any) -> None:
 def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
     """Name the policy that reads an environment's observations."""
     space = env.observation_space
-    start = "MultiInput" if isinstance(space, gymnasium.spaces.Dict) else "Cnn" if is_image_space(space) else "Mlp"
+    start = "MultiInput" if isinstance(space, spaces.Dict) else "Cnn" if is_image_space(space) else "Mlp"
     names: list[str] = list(algorithm.policy_aliases)
     fitting = [name for name in names if name.startswith(start)]
     if not fitting:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpack
 from workbench.core.budget import Budget, check_budget
@@ -22,6 +22,10 @@ _OURS = {
     *("monitor_wrapper", "_init_setup_model"),
 }
 """What an algorithm's signature has besides hyperparameters, and what the workbench sets."""
+_SHAPING = (
+    *("net_arch", "features_extractor_class", "features_extractor_kwargs", "share_features_extractor", "n_critics"),
+    *("n_quantiles", "lstm_hidden_size", "n_lstm_layers", "shared_lstm", "enable_critic_lstm"),
+)
 _POLICY_OURS = {"self", "observation_space", "action_space", "lr_schedule"}
 LINEAR = "lin_"
 _ALL = 1000  # hyperparameters to list, where one is unknown
@@ -30,6 +34,9 @@ _ALL = 1000  # hyperparameters to list, where one is unknown
 @dataclass(frozen=True)
 class SB3Settings:
     """Settings, checked, and put into the objects that SB3 wants; `SB3` says what each is."""
+
+    shapes_weights: ClassVar[tuple[str, ...]] = ("use_sde", *(f"{POLICY}{name}" for name in _SHAPING))
+    """Hyperparameters with which weights have other shapes."""
 
     algorithm: str
     env: str

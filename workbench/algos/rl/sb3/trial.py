@@ -14,9 +14,9 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.utils import get_device
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
+from workbench.algos.rl.device import torch_device
 from workbench.algos.rl.environment import longest_of
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
@@ -50,13 +50,14 @@ class SB3Trial:
     Attributes
     ----------
     model : BaseAlgorithm
-        Stable-Baselines3's own: ``trial.model.predict(obs)``, ``trial.model.save(path)``.
+        Stable-Baselines3's own: ``trial.model.predict(obs)``, ``trial.model.save(path)``. With `normalize` it reads
+        what ``trial.model.get_vec_normalize_env()`` gives, which has a ``save`` of its own.
     """
 
     def __init__(self, settings: SB3Settings, seed: int) -> None:
         self.settings, self.seed = settings, plain_seed(seed)
         self.episodes = Episodes(settings.n_envs, settings.score_window)
-        self._draws = Draws(_generators(get_device(settings.device)))
+        self._draws = Draws(_generators(torch_device(settings.device)))
         torch.set_num_threads(settings.torch_threads)
         with self._draws.lent():
             self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
