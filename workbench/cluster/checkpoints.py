@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.cluster.manifest import MANIFEST, fill, tell_of_directory, verify
 from workbench.cluster.place import Place
+from workbench.core.aim import sign_of
 from workbench.core.errors import CheckpointError
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
@@ -47,6 +48,9 @@ class CheckpointStore:
     keep: int = 2
     mode: str = "max"
     study: str = ""
+
+    def __post_init__(self) -> None:
+        sign_of(self.mode)  # a wrong one would be noticed on a worker only, or never
 
     def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
         """Write a trial's state as of the end of `phase`, and return the checkpoint's name.
@@ -237,7 +241,7 @@ class CheckpointStore:
         if not old:
             return
         scores = {p: self._there.score(_name(trial, p)) for p in (*old, *range(old[-1] + 1, phase + 1))}
-        known = {p: score if self.mode == "max" else -score for p, score in scores.items() if score is not None}
+        known = {p: sign_of(self.mode) * score for p, score in scores.items() if score is not None}
         best = max(known, key=lambda p: (known[p], p)) if known else None
         for earlier in old:
             if earlier != best:
