@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from workbench import analysis
+from workbench.core.describe import explain_of
 from workbench.knowledge import Frames
 from workbench.study.rows import front_of
 from workbench.viz import figures
@@ -51,7 +52,11 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
         "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
         "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
         "learning curves": figures.learning_curves(
-            curves_of(f), f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
+            curves_of(f),
+            f.trials,
+            hyperparameters=f.hyperparameters,
+            decisions=f.decisions,
+            explain=explain_of(results.spec.get("scheduler")),
         ),
         "best so far": figures.best_so_far(analysis.best_so_far(f.searched, f.aim.mode), f.wall_s),
         "scores by phase": figures.score_by_phase(f.searched, searching),
