@@ -64,8 +64,6 @@ class Aim:
             raise InvalidInput(f"the hours of a study (max_hours) are a number above 0 or None, got {self.max_hours!r}")
         if self.second is not None and (not isinstance(self.second, str) or self.second in ("", "score")):
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
-        if self.second is None and self.second_mode != "max":
-            raise InvalidInput(f"second_mode {self.second_mode!r} is of a second objective: name it, second=, as well")
 
     @property
     def sign(self) -> int:
