@@ -120,7 +120,7 @@ class Agent(NamedTuple):
     rules: Rules
 
 
-def load_agent(path: str | Path, game: str | Game | None = None, device: str = "cpu") -> Agent:
+def load_agent(path: str | Path, game: str | Game | None = None) -> Agent:
     """Build the network of a checkpoint, with its weights.
 
     Parameters
@@ -131,7 +131,6 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         Another game to play, with as many actions; as `find_game` gives it, where it takes arguments or wrappers. The
         name that the checkpoint has stands for its game with the arguments and wrappers it was trained with, and has
         the module in it imported.
-    device : str
 
     Raises
     ------
@@ -139,7 +138,7 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         The game is not known, or was made with what no checkpoint holds; or the checkpoint's network for it does not
         have these weights.
     """
-    state = read_checkpoint(path, device)
+    state = read_checkpoint(path)
     counters = state["counters"]
     if game is None or game == counters["game"]:
         env = _game_of(counters, path, named=game is not None)
@@ -155,7 +154,7 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         )
     model = make_model(env, network)
     load_weights(model, state, f"{network} for {env.name}", path)
-    return Agent(model.to(device), env, Rules(**counters["rules"]))
+    return Agent(model, env, Rules(**counters["rules"]))
 
 
 def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game:
