@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from workbench import Study
 from workbench.core.protocols import Config, Event, Kind
-from workbench.knowledge import StudyLog
+from workbench.knowledge import KnowledgeBase, StudyLog
 
 
 def runs(
@@ -27,6 +28,12 @@ def ended(at: float, trial: int, phase: int, slot: int, score: float, checkpoint
 
 def judged(at: float, trial: int, phase: int, verdict: str, mode: str, **reason: Any) -> Event:
     return Event(Kind.DECISION, at, trial, phase, data={"verdict": verdict, "mode": mode, **reason})
+
+
+def events_of(study: Study) -> list[Event]:
+    """Read all that a study's log tells."""
+    with KnowledgeBase(study.db) as kb:
+        return kb[study.name].events()
 
 
 def write_log(

@@ -159,6 +159,14 @@ def test_a_clone_s_hyperparameters_are_of_the_study_s_space(tmp_path, changes, s
         assert re.search(says, answer.data["why"])
 
 
+@pytest.mark.parametrize(("phases", "ran"), [(None, 3), (2, 2), (5, 5)])
+def test_a_clone_runs_as_many_phases_as_are_asked_for_or_as_a_trial_of_its_study(tmp_path, phases, ran) -> None:
+    path = tmp_path / "kb.db"
+    events = study_beside(path, lambda _: Controls(path, "one").clone(0, {"lr": 0.001}, phases))
+    (clone,) = (e.trial for e in events if e.kind is Kind.RUN and e.data.get("clone_of") == 0)
+    assert sum(e.kind is Kind.PHASE_ENDED and e.trial == clone for e in events) == ran
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.events import events_of
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, KnowledgeBase, RandomSearcher, Space, Study, Uniform
 from workbench.algos.quadratic import Quadratic
@@ -22,11 +23,6 @@ def study_of(client, tmp_path):
         return Study(**{"scheduler": scheduler, "trainable": Deterministic, **given})
 
     return make
-
-
-def events_of(study):
-    with KnowledgeBase(study.db) as kb:
-        return kb[study.name].events()
 
 
 def test_a_study_that_minimises_shows_its_lowest_score_as_the_best_everywhere(study_of, tmp_path) -> None:

@@ -81,6 +81,19 @@ def test_studies_in_one_figure_and_each_by_itself(explorer) -> None:
         assert HOSTILE not in json.dumps(figure.to_plotly_json(), default=lambda array: array.tolist())
 
 
+def test_long_curves_are_thinned_as_in_a_report(tmp_path, monkeypatch) -> None:
+    """Both studies share the points of one figure; extremes and ends of phases stay."""
+    monkeypatch.setattr("workbench.study.drawn._POINTS", 60)
+    points = [(0.01 + k / 100, 7.0 if k == 123 else 2.0 + k % 3) for k in range(398)]
+    told = [Event(Kind.PROGRESS, at, 0, 0, data={"metrics": {"score": score}}) for at, score in points]
+    for name in ("one", "two"):
+        write_log(tmp_path / "kb.db", name, sorted([*POPULATION[:6], *told], key=lambda event: event.at), SPEC)
+    drawn = Explorer(tmp_path / "kb.db").figures()["learning curves"].data
+    for line in drawn:
+        assert len(line.y) <= 60 // 2
+        assert {7.0, 1.0} <= set(line.y)
+
+
 def test_everything_goes_to_files(explorer, tmp_path) -> None:
     files = explorer.write(tmp_path / "out")
     assert len(files) == len(set(files)) == 1 + len(explorer.figures())

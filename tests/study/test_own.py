@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests import own
+from tests.events import events_of
 from tests.notebooks import execute, written
 from workbench import ASHA, PBT, FullRuns, KnowledgeBase, LogUniform, Study
 from workbench.cli.main import main
@@ -19,11 +20,6 @@ from workbench.study.file import recorded_study
 from workbench.study.own import trainable_from
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
-
-
-def events_of(study):
-    with KnowledgeBase(study.db) as kb:
-        return kb[study.name].events()
 
 
 @pytest.mark.slow

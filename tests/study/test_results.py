@@ -173,6 +173,18 @@ def test_configurations_are_given_as_they_ran(tmp_path) -> None:
         assert json.dumps(config, sort_keys=True) == json.dumps(configs[0], sort_keys=True)
 
 
+def test_no_two_configurations_read_alike(tmp_path) -> None:
+    events = EVENTS[:2]
+    for trial, width in enumerate((65540.0, 65536.0)):
+        events += [runs(0.0, trial, {"width": width}), begun(0.0, trial, 0), ended(1.0, trial, 0, 0, 5 - trial)]
+        events += [judged(1.0, trial, 0, "stop", "finished")]
+    write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    assert re.search(r"best config +width = 65540\n", str(Results.open(tmp_path / "kb.db", "one")))
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        told = [repr(kb["one"].trial(trial)) for trial in (0, 1)]
+    assert ["width = 65540;" in told[0], "width = 65536;" in told[1]] == [True, True]
+
+
 def test_a_report_outlives_a_reason_of_which_too_little_was_logged(tmp_path) -> None:
     log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     why = {"verdict": "continue", "mode": "collecting", "reported": 3}

@@ -297,6 +297,7 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"checkpoints": 3}, InvalidInput, "in a directory or at a URL, got 3"),
         ({"second": "phase"}, InvalidInput, "second names a metric that trials return beside score, got 'phase'"),
         ({"second": "wall_s"}, InvalidInput, "second names a metric that trials return beside score, got 'wall_s'"),
+        ({"second_mode": "min"}, InvalidInput, "second_mode 'min' is of a second objective: name it"),
         ({"checkpoints": ""}, InvalidInput, "in a directory or at a URL, got ''"),
         ({"client": "tcp://127.0.0.1:8786"}, InvalidInput, r"got 'tcp://127.0.0.1:8786': pass Client\('tcp://…'\) or"),
         ({"seed": -1}, InvalidInput, "seed"),

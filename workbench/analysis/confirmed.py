@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.analysis.reliable import interquartile_mean, probability_of_improvement, stratified_interval
+from workbench.core.aim import sign_of
 from workbench.core.ledger import RAN_OUT
 from workbench.core.seeds import JUDGES
 
@@ -82,7 +83,7 @@ def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
 def ranked(rows: pd.DataFrame, mode: str = "max", score: str = "claimed") -> pd.DataFrame:
     """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`."""
     few = 2 * rows[f"{score}_on"] < rows.groupby("phases")[f"{score}_on"].transform("max")
-    by_rank = rows.assign(few=few).sort_values(["phases", "few", score], ascending=[False, True, mode == "min"])
+    by_rank = rows.assign(few=few).sort_values(["phases", "few", score], ascending=[False, True, sign_of(mode) < 0])
     return by_rank.drop(columns="few").reset_index(drop=True)
 
 
@@ -138,8 +139,7 @@ def _ranked(rows: list[dict[str, Any]], scores: dict[Any, Any], mode: str) -> pd
     names = ["candidate", "trial", "phases", "claimed", "claimed_on", "confirmed", "low", "high", "confirmed_on"]
     whole = dict.fromkeys(("candidate", "trial", "phases", "claimed_on", "confirmed_on"), int)
     table = ranked(pd.DataFrame(rows, columns=names).astype(whole), mode, "confirmed")
-    sign = -1.0 if mode == "min" else 1.0
-    ordered = [sign * scores[candidate] for candidate in table["candidate"]]
+    ordered = [sign_of(mode) * scores[candidate] for candidate in table["candidate"]]
     beaten = [probability_of_improvement(ordered[0], other) for other in ordered]
     alike = (table["phases"] == table["phases"].max()) & (table.index > 0)
     return table.assign(beaten_by_first=pd.Series(beaten, dtype=float).where(alike))

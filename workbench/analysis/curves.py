@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from workbench.core.aim import sign_of
+
 Floats = npt.NDArray[np.float64]
 
 CURVES = ["trial", "phase", "at_s", "x", "score", "phase_end"]
@@ -67,7 +69,7 @@ def best_so_far(phases: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     """
     ended = phases[phases["ended_s"].notna() & phases["score"].notna()]
     ended = ended.astype({"ended_s": float, "score": float}).sort_values("ended_s", kind="stable")
-    good = ended["score"] if mode == "max" else -ended["score"]
+    good = sign_of(mode) * ended["score"]
     better = ended[good > good.cummax().shift(fill_value=float("-inf"))]
     renamed = better.rename(columns={"ended_s": "at_s", "score": "best_score"})
     return renamed[BEST].reset_index(drop=True)

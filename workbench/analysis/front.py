@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from workbench.core.aim import sign_of
+
 FRONT = ["trial", "phase", "score", "second", "on_front"]
 
 
@@ -29,9 +31,9 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
     ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "score", second]]
     last = ended.sort_values("phase").groupby("trial").tail(1).dropna().rename(columns={second: "second"})
     last = last.astype({"trial": int, "phase": int, "score": float, "second": float})
-    order = [mode == "min", second_mode == "min"]
+    order = [sign_of(mode) < 0, sign_of(second_mode, "second_mode") < 0]
     last = last.sort_values(["score", "second", "trial"], ascending=[*order, True], ignore_index=True)
-    good = last["second"] if second_mode == "max" else -last["second"]
+    good = sign_of(second_mode) * last["second"]
     behind = good.cummax().shift()  # the best of those that score as high or higher; NaN where nobody does
     first = ~(good <= behind)  # and their equals, which come after them
     return last.assign(on_front=first.groupby([last["score"], last["second"]]).transform("max"))[FRONT]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.core.aim import sign_of
 from workbench.core.ledger import FOR_SEEDS
 
 LINEAGE = {
@@ -110,7 +111,7 @@ def schedules(
 def best_trial(schedules: pd.DataFrame, mode: str = "max") -> int | None:
     """Name the trial whose latest score is the best among those of all members as they stand; of equals the first."""
     latest = schedules.dropna(subset=["score"]).groupby("member").tail(1)
-    good = latest["score"].to_numpy(float) * (1 if mode == "max" else -1)
+    good = latest["score"].to_numpy(float) * sign_of(mode)
     return None if latest.empty else int(latest["trial"].iloc[int(good.argmax())])
 
 

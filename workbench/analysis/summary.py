@@ -7,6 +7,7 @@ import pandas as pd
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.confirmed import searching
 from workbench.analysis.occupancy import occupancy
+from workbench.core.aim import sign_of
 
 
 def summarise(
@@ -75,7 +76,7 @@ def _best(phases: pd.DataFrame, mode: str) -> dict[str, Any]:
     if scored.empty:
         return {"best_trial": None, "best_score": float("nan"), "best_at_s": float("nan")}
     ranked = scored.astype({"score": float, "ended_s": float}).sort_values(
-        ["score", "ended_s"], ascending=[mode == "min", True]
+        ["score", "ended_s"], ascending=[sign_of(mode) < 0, True]
     )
     row = ranked.iloc[0]
     return {

@@ -6,16 +6,15 @@ import os
 import re
 import shutil
 import tempfile
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any
 
-from workbench.cluster.manifest import MANIFEST, fill, tell_of_directory, verify
+from workbench.cluster.manifest import MANIFEST, tell_of_directory, verify, write
 from workbench.cluster.place import Place
+from workbench.core.aim import sign_of
 from workbench.core.errors import CheckpointError
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
@@ -48,6 +47,9 @@ class CheckpointStore:
     mode: str = "max"
     study: str = ""
 
+    def __post_init__(self) -> None:
+        sign_of(self.mode)  # a wrong one would be noticed on a worker only, or never
+
     def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
         """Write a trial's state as of the end of `phase`, and return the checkpoint's name.
 
@@ -67,7 +69,7 @@ class CheckpointStore:
         Until it has been sent, `load` finds it there too, on the same machine, whatever becomes of this process.
         """
         name = _name(trial, phase)
-        self._place(trainable, self._here / name, {"trial": trial, "phase": phase, "score": score})
+        write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": score})
         if not self.remote:
             self._tidy(trial, phase)
         return name
@@ -102,20 +104,12 @@ class CheckpointStore:
     @property
     def _here(self) -> Path:
         """The folder on this machine: the store itself, or where this study's checkpoints wait to be sent."""
-        return self._waiting / _mark(self.study) if self.remote else Path(self.root)
-
-    @property
-    def _waiting(self) -> Path:
-        """The folder on this machine where whatever is to go to this URL waits."""
-        own = private_folder(Path(tempfile.gettempdir()) / f"workbench-{os.getuid()}")
-        if (status := own.lstat()).st_uid != os.getuid() or not S_ISDIR(status.st_mode) or status.st_mode & 0o077:
-            raise OSError(errno.EPERM, "it is no private folder of yours: remove it, or set TMPDIR", str(own))
-        return own / _mark(self.root)
+        return _outbox(self.root) / _mark(self.study) if self.remote else Path(self.root)
 
     def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
         """Write a trial's state as it is within `phase`."""
         name = self.part(trial, phase)
-        self._place(trainable, self._here / name, {"trial": trial, "phase": phase, "score": None})
+        write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": None})
         if self.remote:
             self._there.upload(self._here / name, name)
             shutil.rmtree(self._here / name, ignore_errors=True)
@@ -217,19 +211,7 @@ class CheckpointStore:
         """Remove every checkpoint there is."""
         self._there.remove()
         if self.remote:
-            shutil.rmtree(self._waiting, ignore_errors=True)
-
-    def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
-        scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        private_folder(scratch)
-        try:
-            fill(trainable, scratch, about)
-            if target.exists():  # an attempt that ended here but whose report was lost
-                shutil.rmtree(target)
-            scratch.rename(target)
-        except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise
+            shutil.rmtree(_outbox(self.root), ignore_errors=True)
 
     def _tidy(self, trial: int, phase: int) -> None:
         """Remove what the policy does not keep; `phase` is the newest."""
@@ -237,11 +219,19 @@ class CheckpointStore:
         if not old:
             return
         scores = {p: self._there.score(_name(trial, p)) for p in (*old, *range(old[-1] + 1, phase + 1))}
-        known = {p: score if self.mode == "max" else -score for p, score in scores.items() if score is not None}
+        known = {p: sign_of(self.mode) * score for p, score in scores.items() if score is not None}
         best = max(known, key=lambda p: (known[p], p)) if known else None
         for earlier in old:
             if earlier != best:
                 self._there.delete(_name(trial, earlier))
+
+
+def _outbox(url: str) -> Path:
+    """Give the folder on this machine where whatever is to go to a URL waits."""
+    own = private_folder(Path(tempfile.gettempdir()) / f"workbench-{os.getuid()}")
+    if (status := own.lstat()).st_uid != os.getuid() or not S_ISDIR(status.st_mode) or status.st_mode & 0o077:
+        raise OSError(errno.EPERM, "it is no private folder of yours: remove it, or set TMPDIR", str(own))
+    return own / _mark(url)
 
 
 def _folder(trial: int) -> str:

@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import shutil
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.failures import place_of
+from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
 
 MANIFEST = "manifest.json"
@@ -15,7 +18,21 @@ MANIFEST = "manifest.json"
 _PROBE_BYTES = 1 << 16
 
 
-def fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None:
+def write(trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
+    """Write a checkpoint, whole or not at all; one that is there already is replaced."""
+    scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+    private_folder(scratch)
+    try:
+        _fill(trainable, scratch, about)
+        if target.exists():  # an attempt that ended here but whose report was lost
+            shutil.rmtree(target)
+        scratch.rename(target)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+
+
+def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None:
     """Have the trial write its files and add the manifest: each file's SHA-256."""
     try:
         trainable.save(scratch)

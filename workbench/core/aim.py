@@ -13,6 +13,19 @@ from workbench.core.protocols import Decision, Report
 MODES = ("max", "min")
 
 
+def sign_of(mode: str, name: str = "mode") -> int:
+    """Give 1 for ``max``, where higher is better, and -1 for ``min``; the setting `name` has no other words.
+
+    Raises
+    ------
+    InvalidInput
+        It is another word.
+    """
+    if mode not in MODES:
+        raise InvalidInput(f"{name} is one of {', '.join(MODES)}, got {mode!r}")
+    return 1 if mode == "max" else -1
+
+
 @dataclass(frozen=True)
 class Aim:
     """What a study is after.
@@ -44,27 +57,24 @@ class Aim:
         for name in ("target_score", "max_hours"):
             object.__setattr__(self, name, scalar(getattr(self, name)))
         for name in ("mode", "second_mode"):
-            if getattr(self, name) not in MODES:
-                raise InvalidInput(f"{name} is one of {', '.join(MODES)}, got {getattr(self, name)!r}")
+            sign_of(getattr(self, name), name)
         if self.target_score is not None and not FINITE.fits(self.target_score):
             raise InvalidInput(f"target_score is a finite number, got {self.target_score!r}")
         if self.max_hours is not None and not POSITIVE.fits(self.max_hours):
             raise InvalidInput(f"the hours of a study (max_hours) are a number above 0 or None, got {self.max_hours!r}")
         if self.second is not None and (not isinstance(self.second, str) or self.second in ("", "score")):
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
-        if self.second is None and self.second_mode != "max":
-            raise InvalidInput(f"second_mode {self.second_mode!r} is of a second objective: name it, second=, as well")
 
     @property
     def sign(self) -> int:
         """1 if a higher score is better, -1 if a lower one is."""
-        return 1 if self.mode == "max" else -1
+        return sign_of(self.mode)
 
     def better(self, score: float, than: float | None) -> bool:
         """Tell whether a score improves on another, or on none."""
         if than is None or than != than:  # NaN
             return True
-        return score > than if self.mode == "max" else score < than
+        return self.sign * score > self.sign * than
 
     def why_over(self, best: float | None, at_s: float) -> str | None:
         """Say why a study is over whose best score is `best`, at `at_s` seconds of its clock; ``None`` if it is not."""

@@ -1,12 +1,11 @@
 """What people may ask of a running study, and the answers: judged against the ledger, kept in the log."""
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.core.checks import is_number, whole
+from workbench.core.checks import is_finite, is_number, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger, TrialRecord, TrialState
 from workbench.core.protocols import Config, Event, Kind
@@ -188,9 +187,7 @@ def _changed(trial: int, config: Config, changes: Config, space: object) -> Conf
 
 def _is_like(value: object, known: object) -> bool:
     """Tell whether a value may stand where another stands: a finite number for a number, else one of its type."""
-    if not is_number(known):
-        return type(value) is type(known)
-    return is_number(value) and abs(value) <= sys.float_info.max
+    return is_finite(value) if is_number(known) else type(value) is type(known)
 
 
 def _count(request: Request, name: str, default: int | None) -> int:

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 _LONGEST = 300  # characters of a value
+_EXACT = 2**53  # whole numbers up to here are told apart as floats
 
 
 def settings_html(thing: object) -> str:
@@ -64,6 +65,25 @@ def four_digits(value: object) -> str:
         return str(value)
     words = f"{value:.4g}"
     return str(float(value)) if words == "1" and value < 1 else words
+
+
+def setting(value: object) -> str:
+    """Write a hyperparameter's value: whole numbers in full, also where trials without one made them fractions.
+
+    >>> setting(65540.0), setting(0.123456), setting("relu")
+    ('65540', '0.1235', 'relu')
+    """
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
+    return str(int(value)) if whole else four_digits(value)  # type: ignore[call-overload]
+
+
+def config_text(config: Mapping[str, object]) -> str:
+    """Write a configuration in a line.
+
+    >>> config_text({"batch": 65540.0, "gamma": 0.99})
+    'batch = 65540, gamma = 0.99'
+    """
+    return ", ".join(f"{name} = {setting(value)}" for name, value in config.items())
 
 
 def finite_only(value: Any, instead: Callable[[float], Any]) -> Any:

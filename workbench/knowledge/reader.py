@@ -18,7 +18,7 @@ import pandas as pd
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unknown
 from workbench.core.places import db_path, is_study_name
 from workbench.core.protocols import Event, Kind
-from workbench.core.showing import four_digits, so_many, titled
+from workbench.core.showing import config_text, so_many, titled
 from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.lock import driver_of
 from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading
@@ -324,7 +324,7 @@ class RecordedTrial:
     interventions: pd.DataFrame
 
     def __repr__(self) -> str:
-        config = ", ".join(f"{name} = {four_digits(value)}" for name, value in self.config.items())
+        config = config_text(self.config)
         scores = ", ".join(f"{score:.4g}" for score in self.phases["score"].dropna())
         return f"trial {self.number} of {self.study!r}: {self.state}; {config}; scores {scores or 'none yet'}"
 

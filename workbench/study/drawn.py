@@ -6,6 +6,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from workbench import analysis
+from workbench.core.describe import explain_of
+from workbench.knowledge import Frames
 from workbench.study.rows import front_of
 from workbench.viz import figures
 
@@ -46,12 +48,15 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
     searching = analysis.searching(f.trials)
     survived = analysis.survival(searching, f.searched, f.decisions, size.n_phases)
     importance = results.importance()
-    curves = _thinned(analysis.learning_curves(f.phases, f.metrics))
     drawn = {
         "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
         "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
         "learning curves": figures.learning_curves(
-            curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
+            curves_of(f),
+            f.trials,
+            hyperparameters=f.hyperparameters,
+            decisions=f.decisions,
+            explain=explain_of(results.spec.get("scheduler")),
         ),
         "best so far": figures.best_so_far(analysis.best_so_far(f.searched, f.aim.mode), f.wall_s),
         "scores by phase": figures.score_by_phase(f.searched, searching),
@@ -86,13 +91,17 @@ def population_of(results: "Results") -> dict[str, go.Figure]:
     }
 
 
-def _thinned(curves: pd.DataFrame) -> pd.DataFrame:
-    """Leave out what nobody sees of very long curves; extremes and ends of phases stay."""
-    if len(curves) <= _POINTS:
+def curves_of(frames: Frames, n_studies: int = 1) -> pd.DataFrame:
+    """Give a study's learning curves without what nobody sees of very long ones; extremes and ends of phases stay.
+
+    In a figure of `n_studies` each has its part of the points.
+    """
+    curves, most = analysis.learning_curves(frames.phases, frames.metrics), _POINTS // n_studies
+    if len(curves) <= most:
         return curves
     ordered = curves.sort_values(["trial", "x"], kind="stable", ignore_index=True)
     numbers = ordered[["trial", "x", "score"]].to_numpy(float)
-    share = max(8, _POINTS // ordered["trial"].nunique())
+    share = max(8, most // ordered["trial"].nunique())
     chosen = ordered["phase_end"].to_numpy(bool, copy=True)
     chosen[analysis.thin_curves(numbers[:, 0].astype(int), numbers[:, 1], numbers[:, 2], share)] = True
     return ordered[chosen]

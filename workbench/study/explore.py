@@ -91,6 +91,7 @@ class Explorer:
         population's figures, its members' lineage among them; their names end in ``: `` and the study's.
         """
         from workbench import analysis
+        from workbench.study.drawn import curves_of
         from workbench.viz import figures
 
         titles = self._titles
@@ -100,7 +101,7 @@ class Explorer:
         survival = {
             name: analysis.survival(analysis.searching(f.trials), f.searched, f.decisions) for name, f in frames.items()
         }
-        curves = {name: analysis.learning_curves(f.phases, f.metrics) for name, f in frames.items()}
+        curves = {name: curves_of(f, len(frames)) for name, f in frames.items()}
         tables = {titles[name]: importance.table for name, importance in self.importance.items()}
         words = {titles[name]: str(importance) for name, importance in self.importance.items()}
         return {

@@ -15,7 +15,7 @@ from workbench.core.ledger import Ledger
 from workbench.core.places import whole_file
 from workbench.core.protocols import Event
 from workbench.core.record import size_of_record
-from workbench.core.showing import four_digits
+from workbench.core.showing import config_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames, KnowledgeBase, Recording
 from workbench.study.rows import front_of, summary_html, summary_rows, summary_text, why_no_front
@@ -338,7 +338,7 @@ def best_of(spec: Mapping[str, Any], events: Sequence[Event]) -> str | None:
 
 def _what_ran(spec: Mapping[str, Any]) -> str:
     scheduler, trainable = dict(spec["scheduler"]), dict(spec["trainable"])
-    settings = ", ".join(f"{k} = {four_digits(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
-    rule = ", ".join(f"{k} = {four_digits(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
+    settings = config_text({k: v for k, v in trainable.items() if k != "kind" and v is not None})
+    rule = config_text({k: v for k, v in scheduler.items() if k not in ("kind", "searcher")})
     trained = f"{trainable['kind']} ({settings})" if settings else trainable["kind"]
     return f"{scheduler['kind']} ({rule}) over {trained}; seed {spec['seed']}"

@@ -4,7 +4,7 @@ from html import escape
 from math import isnan
 from typing import TYPE_CHECKING
 
-from workbench.core.showing import four_digits, so_many
+from workbench.core.showing import config_text, four_digits, so_many
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import PHASES
 
@@ -66,7 +66,7 @@ def _best_rows(results: "Results") -> dict[str, str]:
     best = results.best
     if not best:
         return {"best score": "no score yet"}
-    config = ", ".join(f"{name} = {four_digits(value)}" for name, value in results.best_config.items())
+    config = config_text(results.best_config)
     whose, n, score = f"configuration of trial {best['trial']}", best["claimed_on"], four_digits(results.best_score)
     if "confirmed" not in best:
         joined = f"{_JOINED[results.judged_by]} of " * (n > 1) + _seeds(n)

@@ -148,9 +148,11 @@ class Study:
         check_scheduler(self.scheduler)
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
-        _ = self.aim  # checks what it is made of
+        _ = self.aim  # checks what it is made of; records of before, which are shown, may have what follows
         if self.second in RESERVED_METRICS:
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
+        if self.second is None and self.second_mode != "max":
+            raise InvalidInput(f"second_mode {self.second_mode!r} is of a second objective: name it, second=, as well")
         check_hyperparameters(self.scheduler, self.trainable)
 
     @property

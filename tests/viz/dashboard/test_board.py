@@ -14,6 +14,7 @@ from workbench.knowledge.reader import POINT
 from workbench.viz.dashboard.board import OUTCOMES, Board
 from workbench.viz.dashboard.feed import READ, Feed, News
 from workbench.viz.dashboard.static import static_html
+from workbench.viz.dashboard.words import line_of
 
 
 def _news(events):
@@ -353,6 +354,16 @@ def test_the_number_of_a_configuration_is_no_hyperparameter():
     board.take(_news([Event(Kind.RUN, 0.0, 0, 0, data=run)]))
     assert board.snapshot()[0]["meta"]["hyperparameters"] == ["lr"]
     assert board.frames().hyperparameters == ["lr"]
+
+
+def test_whole_numbers_of_a_configuration_are_told_in_full():
+    board = _board()
+    run = {"config": {"width": 65540.0}, "parent": None, "seed": 0}
+    clone = _answered(1.0, 0, "clone", accepted=True, config={"width": 65536.0}, phases=2)
+    ended = Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0})
+    board.take(_news([Event(Kind.RUN, 0.0, 0, 0, data=run), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0), ended, clone]))
+    assert "<td>65540</td>" in static_html(board)
+    assert line_of(clone)["why"] == "config {width: 65536}, phases 2"
 
 
 def test_reports_to_collect_are_shown_as_the_scheduler_told_them():

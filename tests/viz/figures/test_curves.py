@@ -33,8 +33,10 @@ def test_phase_ends_tell_config_and_why(frames, curves):
     ends = phase_ends(curves, frames.trials, ["lr", "net"], frames.decisions).set_index(["trial", "phase"])
     assert ends.loc[(1, 0), "hover"] == (
         "trial 1 (stopped), phase 0<br>score 0.5<br>lr = 0.001<br>net = &lt;script&gt;alert(1)&lt;/script&gt;"
-        "<br>stop (selecting)<br>rank 0.25"
+        "<br>stop: selecting: rank 0.25"
     )
+    told = phase_ends(curves, frames.trials, [], frames.decisions, lambda reason: f"<b>{reason['rank']}").iloc[-2]
+    assert told["hover"].endswith("<br>stop: &lt;b&gt;0.25")
     assert ends["last"].to_dict() == {(0, 0): False, (0, 1): False, (1, 0): True, (2, 0): False}
     failed = frames.trials.assign(state=frames.trials["state"].replace("stopped", "failed"))
     assert phase_ends(curves, failed, [], None)["last"].tolist() == ends["last"].tolist()

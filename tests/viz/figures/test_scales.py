@@ -37,12 +37,22 @@ def test_shares_run_from_nothing_to_all():
     assert shares(pd.Series([7.0, 7.0]), scale_of(pd.Series([7.0, 7.0]))).tolist() == [0.5, 0.5]
 
 
-def test_ticks_are_round():
-    values = pd.Series([0.0, 10.0])
+@pytest.mark.parametrize(
+    ("ends", "marks", "at"),
+    [
+        ([0, 10], ["0", "5", "10"], [0, 0.5, 1]),
+        ([10, 40], ["10", "20", "30", "40"], [0, 1 / 3, 2 / 3, 1]),
+        ([-5, 15], ["-5", "0", "5", "10", "15"], [0, 0.25, 0.5, 0.75, 1]),
+        ([12, 27], ["15", "20", "25"], [0.2, 8 / 15, 13 / 15]),
+        ([-0.5, -0.1], ["-0.5", "-0.4", "-0.3", "-0.2", "-0.1"], [0, 0.25, 0.5, 0.75, 1]),
+        ([3], ["3"], [0.5]),
+    ],
+)
+def test_ticks_are_round_and_lie_where_their_values_do(ends, marks, at):
+    values = pd.Series(ends, dtype=float)
     places, labels = ticks(values, scale_of(values))
-    assert labels == ["0", "5", "10"]
-    assert places == [0, 0.5, 1]
-    assert ticks(pd.Series([3.0]), scale_of(pd.Series([3.0]))) == ([0.5], ["3"])
+    assert labels == marks
+    assert places == pytest.approx(at)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ class Agent(NamedTuple):
     rules: Rules
 
 
-def load_agent(path: str | Path, game: str | Game | None = None, device: str = "cpu") -> Agent:
+def load_agent(path: str | Path, game: str | Game | None = None) -> Agent:
     """Build the network of a checkpoint, with its weights.
 
     Parameters
@@ -146,7 +146,6 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         Another game to play, with as many actions; as `find_game` gives it, where it takes arguments or wrappers. The
         name that the checkpoint has, with a module before it or without, stands for its game with the arguments and
         wrappers it was trained with; a module that is named here is imported.
-    device : str
 
     Raises
     ------
@@ -154,7 +153,7 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         The game is not known, or was made with what no checkpoint holds; or the checkpoint's network for it does not
         have these weights.
     """
-    state = read_checkpoint(path, device)
+    state = read_checkpoint(path)
     counters = state["counters"]
     if game is None or (isinstance(game, str) and _plain(game) == _plain(counters["game"])):
         env = _game_of(counters, path, game)
@@ -170,7 +169,7 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         )
     model = make_model(env, network)
     load_weights(model, state, f"{network} for {env.name}", path)
-    return Agent(model.to(device), env, Rules(**counters["rules"]))
+    return Agent(model, env, Rules(**counters["rules"]))
 
 
 def _plain(name: str) -> str:

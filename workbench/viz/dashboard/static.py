@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.core.ledger import standing_in
-from workbench.core.showing import four_digits, so_many
+from workbench.core.showing import setting, so_many
 from workbench.viz.dashboard.board import Board
 from workbench.viz.figures import theme
 from workbench.viz.figures.occupancy import slot_rows
@@ -118,4 +118,4 @@ def _table(names: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _number(value: object) -> str:
-    return "–" if value is None else four_digits(value)
+    return "–" if value is None else setting(value)

@@ -6,7 +6,7 @@ from typing import Any
 from workbench.core.describe import why
 from workbench.core.ledger import RAN_OUT
 from workbench.core.protocols import Event, Explain, Kind
-from workbench.core.showing import four_digits, reason_text
+from workbench.core.showing import reason_text, setting
 from workbench.knowledge.frames import intervention_row
 
 LONGEST = 500  # characters of a reason or an error
@@ -83,4 +83,4 @@ def _line(event: Event, what: str, reason: str) -> dict[str, Any]:
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in value.items()) + "}"
-    return four_digits(value)
+    return setting(value)

@@ -7,6 +7,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from workbench.core.describe import why
+from workbench.core.protocols import Explain
+from workbench.core.showing import reason_text
 from workbench.viz.figures import theme
 from workbench.viz.figures.scales import scale_of, shares, ticks
 
@@ -19,6 +22,7 @@ def learning_curves(
     *,
     hyperparameters: Sequence[str] = (),
     decisions: pd.DataFrame | None = None,
+    explain: Explain = reason_text,
     color: str = "state",
     x_title: str | None = None,
 ) -> go.Figure:
@@ -33,7 +37,9 @@ def learning_curves(
     hyperparameters : sequence of str
         Columns of `trials` to tell when a phase's end is pointed at.
     decisions : DataFrame, optional
-        As in `workbench.knowledge.Frames`: tells why each trial was stopped.
+        As in `workbench.knowledge.Frames`: tells why each trial went on or was stopped.
+    explain : callable, optional
+        Puts their reasons into their scheduler's words: see `workbench.core.describe.explain_of`.
     color : str
         "state", or the name of a hyperparameter.
     x_title : str, optional
@@ -57,7 +63,7 @@ def learning_curves(
         if len(lines):
             fig.add_trace(_lines(lines, name, shade, in_legend=color == "state"))
     shade_of = {trial: shade for shade, members in groups.values() for trial in members}
-    ends = phase_ends(curves, trials, hyperparameters, decisions)
+    ends = phase_ends(curves, trials, hyperparameters, decisions, explain)
     fig.add_traces([_ends(ends, shade_of), theme.legend_marker("end of a phase", "circle")])
     theme.explain_crosses(fig, ends["last"])
     if color != "state":
@@ -114,6 +120,7 @@ def phase_ends(
     trials: pd.DataFrame,
     hyperparameters: Sequence[str],
     decisions: pd.DataFrame | None,
+    explain: Explain = reason_text,
 ) -> pd.DataFrame:
     """Give the phase ends to point at.
 
@@ -125,11 +132,11 @@ def phase_ends(
     ends = curves.loc[curves["phase_end"], ["trial", "phase", "x", "score"]]
     config = {row["trial"]: config_lines(row, hyperparameters) for row in trials.to_dict("records")}
     state = dict(zip(trials["trial"], trials["state"], strict=True))
-    why = {} if decisions is None else _reasons(decisions)
+    told = {} if decisions is None else _told(decisions, explain)
     hover = [
         f"trial {trial} ({theme.text(state.get(trial, ''))}), phase {phase}<br>score {theme.number(score)}"
         + config.get(trial, "")
-        + why.get((trial, phase), "")
+        + told.get((trial, phase), "")
         for trial, phase, score in zip(ends["trial"], ends["phase"], ends["score"], strict=True)
     ]
     return ends.assign(last=cut_short(ends, ends["trial"].map(state)), hover=hover)
@@ -147,15 +154,13 @@ def config_lines(row: Mapping[Any, Any], hyperparameters: Sequence[str]) -> str:
     return "".join(f"<br>{theme.text(name)} = {theme.setting(row[name])}" for name in known)
 
 
-def _reasons(decisions: pd.DataFrame) -> dict[tuple[int, int], str]:
-    reasons = {}
-    for row in decisions.to_dict("records"):
-        reason = row["reason"] if isinstance(row["reason"], dict) else {}
-        words = ", ".join(f"{theme.text(key)} {theme.number(value)}" for key, value in reason.items())
-        mode = f" ({theme.text(row['mode'])})" if isinstance(row["mode"], str) else ""
-        verdict = f"<br>{theme.text(row['verdict'])}{mode}"
-        reasons[row["trial"], row["phase"]] = verdict + (f"<br>{words}" if words else "")
-    return reasons
+def _told(decisions: pd.DataFrame, explain: Explain) -> dict[tuple[int, int], str]:
+    """Write verdicts with their reasons as a line of a hover text (HTML, escaped), by trial and phase."""
+    rows = zip(*(decisions[name] for name in ("trial", "phase", "verdict", "mode", "reason")), strict=True)
+    return {
+        (trial, phase): "<br>" + theme.text(f"{verdict}: {why({'mode': mode, **reason}, explain)}")
+        for trial, phase, verdict, mode, reason in rows
+    }
 
 
 def _state_groups(trials: pd.DataFrame) -> dict[str, tuple[str, list[int]]]:

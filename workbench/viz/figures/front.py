@@ -3,6 +3,7 @@
 import pandas as pd
 import plotly.graph_objects as go
 
+from workbench.core.aim import sign_of
 from workbench.viz.figures import theme
 
 
@@ -25,7 +26,7 @@ def objectives(front: pd.DataFrame, second: str, second_mode: str = "max") -> go
     best = front[front["on_front"]].sort_values("second")
     fig.add_trace(_points(front[~front["on_front"]], second, "another is as good in both", "markers", theme.GREY))
     fig.add_trace(_points(best, second, "on the front", "lines+markers", theme.VERMILLION))
-    return fig.update_traces(line_shape="vh" if second_mode == "max" else "hv")
+    return fig.update_traces(line_shape="vh" if sign_of(second_mode, "second_mode") > 0 else "hv")
 
 
 def _points(rows: pd.DataFrame, second: str, name: str, mode: str, ink: str) -> go.Scatter:

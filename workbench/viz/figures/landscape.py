@@ -4,6 +4,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench.core.aim import sign_of
 from workbench.core.showing import so_many
 from workbench.viz.figures import theme
 from workbench.viz.figures.hyperparameters import match_across, value_axis
@@ -44,7 +45,7 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
             row=1,
             col=k,
         )
-        best = rows["score"].idxmin() if mode == "min" else rows["score"].idxmax()
+        best = (sign_of(mode) * rows["score"]).idxmax()
         marker = {"symbol": "star", "size": 14, "color": "white", "line": {"width": 1, "color": "black"}}
         fig.add_trace(
             go.Scatter(x=[x[best]], y=[y[best]], mode="markers", marker=marker, hoverinfo="skip"), row=1, col=k

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from workbench.core.aim import sign_of
 from workbench.viz.figures import theme
 from workbench.viz.figures.curves import config_lines
 from workbench.viz.figures.scales import Scale, scale_of, shares, ticks
@@ -40,7 +41,7 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], m
     bins = np.round(places[:, -1] * (_BINS - 1)).astype(int)
     colors = theme.value_colors(_BINS)
     hover = _hover(scored, hyperparameters)
-    for k in np.unique(bins)[:: 1 if mode == "max" else -1]:
+    for k in np.unique(bins)[:: sign_of(mode)]:
         fig.add_trace(_lines(places[bins == k], scored["trial"][bins == k], hover[bins == k], colors[k]))
     _draw_axes(fig, scored, axes)
     return fig

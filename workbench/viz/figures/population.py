@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench.core.aim import sign_of
 from workbench.viz.figures import theme
 from workbench.viz.figures.scales import Scale, positions, scale_of
 
@@ -34,7 +35,7 @@ def population_curves(schedules: pd.DataFrame, mode: str = "max") -> go.Figure:
         go.Scatter(x=lines["x"], y=lines["y"], mode="lines", name="a member", line={"color": theme.GREY, "width": 1})
     )
     by_phase = scored.groupby("phase")["score"]
-    best, median = by_phase.agg(mode), by_phase.median()
+    best, median = by_phase.max() if sign_of(mode) > 0 else by_phase.min(), by_phase.median()
     for name, values, ink in (("best", best, theme.VERMILLION), ("median", median, theme.BLUE)):
         hover = f"phase %{{x}}: {name} %{{y:.4g}}<extra></extra>"
         fig.add_trace(

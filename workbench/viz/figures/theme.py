@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from workbench.core.showing import four_digits
+from workbench.core import showing
 
 # Okabe & Ito (2008), "Color Universal Design": told apart with any common colour vision.
 ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY = (
@@ -59,8 +59,6 @@ _ABOVE = 5  # px from the data to the legend, however high the figure is: two li
 _MOST_NUMBERS = 30  # of phases, on an axis
 _MOST_TICKS = 4  # of a colour bar, which may be no higher than two slots
 LONGEST_NAME = 28  # characters of a name beside others on an axis
-
-_EXACT = 2**53  # whole numbers up to here are told apart as floats
 
 _SEQUENCE = "Viridis"
 _SEQUENCE_RANGE = (0.26, 0.84)  # further out it vanishes on JupyterLab's dark ground, or on white
@@ -158,14 +156,12 @@ def brief(name: object, most: int = LONGEST_NAME) -> str:
 
 def number(value: object) -> str:
     """Write a number with four significant digits, anything else as it is, escaped."""
-    return text(four_digits(value))
+    return text(showing.four_digits(value))
 
 
 def setting(value: object) -> str:
-    """Write a hyperparameter's value: whole numbers in full, also where trials without one made them fractions."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-        return str(int(value))
-    return number(value)
+    """Write a hyperparameter's value as `showing.setting`, escaped."""
+    return text(showing.setting(value))
 
 
 class Clock(NamedTuple):
