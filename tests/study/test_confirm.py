@@ -165,6 +165,25 @@ def test_what_was_stopped_early_is_not_the_one_to_take_for_being_confirmed(tmp_p
     assert told == [("COMPLETE", False), ("PRUNED", False), ("PRUNED", True), ("PRUNED", True)]
 
 
+def write_search(study: Study, fresh: dict[int, list[float]]) -> Results:
+    """Write a study whose trials claim 9, 7 and 5, and the fresh seeds' last scores of some of them."""
+    events = [Event(Kind.STUDY_STARTED, 0.0)]
+    events += [event for trial, score in enumerate((9.0, 7.0, 5.0)) for event in ran(trial, trial, 0.0, score)]
+    seeds = [(trial, score) for trial, scores in fresh.items() for score in scores]
+    events += [event for k, (trial, last) in enumerate(seeds, 3) for event in ran(k, trial, 0.0, last, confirms=True)]
+    write_log(study.db, study.name, [*events, Event(Kind.STUDY_ENDED, 2.0)], study.spec)
+    return Results.open(study.db, study.name)
+
+
+def test_fresh_seeds_decide_once_what_is_claimed_to_be_best_has_some(tmp_path) -> None:
+    for name, fresh, best in (("others", {2: [6.0]}, (0, 9.0)), ("first", {2: [6.0], 0: [1.0, 2.0]}, (2, 6.0))):
+        results = write_search(
+            Study(name, FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db"), fresh
+        )
+        assert (results.best["trial"], results.best_score) == best
+        assert ("confirmed score" in str(results)) is (name == "first")
+
+
 def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:
     run = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run()
     for wrong in ({"top": 0}, {"seeds": 2.5}, {"seeds": True}):

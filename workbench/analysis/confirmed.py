@@ -134,6 +134,16 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
     return _ranked(rows, scores, mode)
 
 
+def deciding(claims: pd.DataFrame, confirmed: pd.DataFrame) -> pd.DataFrame:
+    """Give the rows of `confirmed` that say which configuration to take: of as many phases as the first of `claims`.
+
+    None before that one is among them, for fresh seeds of others say nothing of it.
+    """
+    first = claims.head(1)
+    alike = confirmed[confirmed["phases"].isin(first["phases"])]
+    return alike if alike["candidate"].isin(first["candidate"]).any() else alike.head(0)
+
+
 def _ranked(rows: list[dict[str, Any]], scores: dict[Any, Any], mode: str) -> pd.DataFrame:
     names = ["candidate", "trial", "phases", "claimed", "claimed_on", "confirmed", "low", "high", "confirmed_on"]
     whole = dict.fromkeys(("candidate", "trial", "phases", "claimed_on", "confirmed_on"), int)
