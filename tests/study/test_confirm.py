@@ -107,7 +107,7 @@ def test_a_configuration_that_was_run_again_in_every_rung_is_confirmed_once(clie
 
 def ran(trial: int, candidate: int, *scores: float | None, confirms: bool = False) -> list[Event]:
     """Log a trial of a candidate, phase by phase; where its score is None it failed, short of two it was stopped."""
-    config = {"lr": 1e-3, "gamma": 0.9}
+    config = {"lr": 1e-3 * (1 + candidate), "gamma": 0.9}
     events = [runs(0.0, trial, config, seed=trial, candidate=candidate, confirms=confirms)]
     for phase, score in enumerate(scores):
         events.append(begun(0.0, trial, phase))
@@ -136,8 +136,8 @@ def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
     told = results.confirmed[["candidate", "claimed", "confirmed", "confirmed_on"]]
     assert told.to_numpy().tolist() == [[3, 6, 4, 1], [0, 2, 8, 1]]
     assert results.best_schedule()["trial"].tolist() == [3, 3]  # the first seed of the best confirmed
-    asked = [(one.trial, one.data) for one in requests_to_confirm(study, top=1, seeds=3)]
-    assert asked == [(0, {"confirms": True, "phases": 2})] * 2
+    asked = [(one.trial, one.data) for one in requests_to_confirm(study, top=2, seeds=3)]
+    assert asked == [(trial, {"confirms": True, "phases": 2}) for trial in (3, 3, 0, 0)]
 
 
 def test_fresh_seeds_that_ran_less_than_is_claimed_by_now_are_made_up_for(tmp_path) -> None:
@@ -182,6 +182,21 @@ def test_fresh_seeds_decide_once_what_is_claimed_to_be_best_has_some(tmp_path) -
         )
         assert (results.best["trial"], results.best_score) == best
         assert ("confirmed score" in str(results)) is (name == "first")
+
+
+@pytest.mark.parametrize(
+    ("fresh", "asked"),
+    [
+        ({}, [0, 0, 1, 1]),
+        ({1: [8.0]}, [0, 0, 1]),  # nothing is decided before what is claimed to be best has been tried
+        ({0: [1.0], 2: [6.0]}, [2, 0]),  # these are the best two, whatever is claimed of the other
+        ({0: [1.0, 1.0], 2: [6.0, 6.0]}, []),
+    ],
+)
+def test_the_best_by_fresh_seeds_are_confirmed_before_what_is_claimed(tmp_path, fresh, asked) -> None:
+    study = Study("chosen", FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db")
+    write_search(study, fresh)
+    assert [one.trial for one in requests_to_confirm(study, top=2, seeds=2)] == asked
 
 
 def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:

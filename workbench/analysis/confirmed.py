@@ -57,7 +57,8 @@ def claims(
         Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
         as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
-    rows = ranked(claimed(trials, judged_by), mode)
+    rows = claimed(trials, judged_by)
+    rows = ranked(rows, mode, few=few_seeds(rows))
     led = trials.loc[trials["trial"] == leader, "candidate"]
     return rows.sort_values("candidate", key=lambda numbers: ~numbers.isin(led), kind="stable", ignore_index=True)
 
@@ -79,9 +80,19 @@ def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
     return rows.reset_index()
 
 
-def ranked(rows: pd.DataFrame, mode: str = "max", score: str = "claimed") -> pd.DataFrame:
-    """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`."""
-    few = 2 * rows[f"{score}_on"] < rows.groupby("phases")[f"{score}_on"].transform("max")
+def few_seeds(rows: pd.DataFrame) -> pd.Series:
+    """Tell which claims of one study stand on fewer than half of the most seeds, of those that ran as far.
+
+    Only claims are held to it, which the search chose by these very scores. Fresh seeds chose nothing: be they few,
+    what they come to is no likelier too high than too low.
+    """
+    return 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
+
+
+def ranked(
+    rows: pd.DataFrame, mode: str = "max", score: str = "claimed", few: "pd.Series | bool" = False
+) -> pd.DataFrame:
+    """Put those that ran the furthest first, of them those of `few` seeds last, and then by a score, best first."""
     by_rank = rows.assign(few=few).sort_values(["phases", "few", score], ascending=[False, True, mode == "min"])
     return by_rank.drop(columns="few").reset_index(drop=True)
 
@@ -107,10 +118,11 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
     Returns
     -------
     DataFrame
-        A row a confirmed configuration, in the order of `claims` by what its fresh seeds come to: the columns of
-        `claims`, then confirmed (interquartile mean of the fresh seeds' scores after as many phases), low, high (its
-        95 % bootstrap interval; NaN of one seed), confirmed_on (seeds), beaten_by_first (probability that a run of the
-        first row's is better than one of this row's; NaN in the first, and in those of fewer phases).
+        A row a confirmed configuration, the best by its fresh seeds first, be they few or many; those of fewer phases
+        stand after others. The columns of `claims`, then confirmed (interquartile mean of the fresh seeds' scores after
+        as many phases), low, high (its 95 % bootstrap interval; NaN of one seed), confirmed_on (seeds), beaten_by_first
+        (probability that a run of the first row's is better than one of this row's; NaN in the first, and in those of
+        fewer phases).
         Fresh seeds that failed or have not run as far as the claim are not counted.
 
     References
