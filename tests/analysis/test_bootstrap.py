@@ -2,8 +2,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from workbench.analysis import bootstrap_interval
+from workbench.analysis import bootstrap_interval, median_of
 from workbench.analysis.bootstrap import percentile_interval
 
 
@@ -32,7 +33,19 @@ def test_an_interval_leaves_out_as_much_at_either_end_as_it_is_asked_to():
     assert percentile_interval(7.0, np.arange(101.0), 0.9) == pytest.approx((7.0, 5.0, 95.0))
 
 
+@pytest.mark.parametrize("n", [5, 6, 7, 8, 20])
+def test_the_interval_of_a_median_is_the_sign_test_s(n) -> None:
+    """It leaves a number out just where the test says that the median is another."""
+    runs = np.random.default_rng(n).permutation(n) + 1.0
+    value, low, high = median_of([*runs, math.nan, math.inf])
+    assert value == (n + 1) / 2
+    for other in np.arange(n + 1) + 0.5:
+        told = stats.binomtest(int((runs > other).sum()), n).pvalue <= 0.05
+        assert told is not (low <= other <= high)
+
+
 def test_failed_runs_are_left_out():
+    assert all(math.isnan(part) for part in median_of([math.nan]))
     assert bootstrap_interval([2.0, math.nan, 2.0]) == (2.0, 2.0, 2.0)
     assert all(math.isnan(part) for part in bootstrap_interval([math.nan]))
 
