@@ -182,6 +182,7 @@ def test_fresh_seeds_decide_once_what_is_claimed_to_be_best_has_some(tmp_path) -
         )
         assert (results.best["trial"], results.best_score) == best
         assert ("confirmed score" in str(results)) is (name == "first")
+    assert "6 (one seed, fresh, the best of 2 confirmed; one seed claimed 5)" in str(results)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,21 @@ def median_of(values: Sequence[float] | npt.NDArray[np.floating], confidence: fl
     return Interval(float(np.median(runs)), float(low), float(high))
 
 
+def mean_of(values: npt.ArrayLike, confidence: float = 0.95) -> Interval:
+    """Give the mean of runs, shape [n], with Student's interval, which keeps to its confidence where they are few.
+
+    Without limits (infinite) of one run, of equal ones, for that is no certainty, and where one is infinite.
+    """
+    from scipy import stats
+
+    runs = np.asarray(values, float)
+    mean = float(runs.mean())
+    if runs.size < 2 or not np.isfinite(runs).all() or np.ptp(runs) == 0:
+        return Interval(mean, -np.inf, np.inf)
+    interval = stats.ttest_1samp(runs, 0.0).confidence_interval(confidence)
+    return Interval(mean, float(interval.low), float(interval.high))
+
+
 def percentile_interval(value: float, again: npt.NDArray[np.floating], confidence: float) -> Interval:
     """Set a statistic between the quantiles of what it came to where the runs were drawn again."""
     tail = (1 - confidence) / 2

@@ -173,15 +173,6 @@ def negated(interval: Interval) -> Interval:
     return Interval(-interval.value, -interval.high, -interval.low)
 
 
-def mean_of(values: npt.ArrayLike) -> Interval:
-    """Give the mean of runs with Student's 95 % interval; none of one run, nor of equal ones: that is no certainty."""
-    runs = np.asarray(values, float)
-    if runs.size < 2 or np.ptp(runs) == 0:
-        return Interval(float(runs.mean()), -math.inf, math.inf)
-    interval = stats.ttest_1samp(runs, 0.0).confidence_interval(CONFIDENCE)
-    return Interval(float(runs.mean()), float(interval.low), float(interval.high))
-
-
 def share_of(holds: npt.ArrayLike) -> Interval:
     """Tell in how many per cent of the runs something holds, with Clopper and Pearson's 95 % interval.
 
