@@ -138,6 +138,7 @@ def test_values_rise_in_order_or_do_not() -> None:
     found = [verdict(verdicts.rising(CLAIM, v, FROM, "")) for v in ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [1, 3, 2, 5, 4])]
     assert found == ["agrees", "differs", "undecided"]
     assert verdict(verdicts.rising(CLAIM, [1, 2, 3], FROM, "")) == "undecided"  # by chance one time in six
+    assert verdict(verdicts.rising(CLAIM, [0, 0, 0, 1, 1], FROM, "")) == "undecided"  # in ten, with as many equals
 
 
 def test_nothing_agrees_without_an_interval_or_a_false_positive_rate() -> None:
