@@ -107,7 +107,7 @@ def test_a_configuration_that_was_run_again_in_every_rung_is_confirmed_once(clie
 
 def ran(trial: int, candidate: int, *scores: float | None, confirms: bool = False) -> list[Event]:
     """Log a trial of a candidate, phase by phase; where its score is None it failed, short of two it was stopped."""
-    config = {"lr": 1e-3, "gamma": 0.9}
+    config = {"lr": 1e-3 * (1 + candidate), "gamma": 0.9}
     events = [runs(0.0, trial, config, seed=trial, candidate=candidate, confirms=confirms)]
     for phase, score in enumerate(scores):
         events.append(begun(0.0, trial, phase))
@@ -136,8 +136,8 @@ def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
     told = results.confirmed[["candidate", "claimed", "confirmed", "confirmed_on"]]
     assert told.to_numpy().tolist() == [[3, 6, 4, 1], [0, 2, 8, 1]]
     assert results.best_schedule()["trial"].tolist() == [3, 3]  # the first seed of the best confirmed
-    asked = [(one.trial, one.data) for one in requests_to_confirm(study, top=1, seeds=3)]
-    assert asked == [(0, {"confirms": True, "phases": 2})] * 2
+    asked = [(one.trial, one.data) for one in requests_to_confirm(study, top=2, seeds=3)]
+    assert asked == [(trial, {"confirms": True, "phases": 2}) for trial in (3, 3, 0, 0)]
 
 
 def test_fresh_seeds_that_ran_less_than_is_claimed_by_now_are_made_up_for(tmp_path) -> None:
@@ -163,6 +163,41 @@ def test_what_was_stopped_early_is_not_the_one_to_take_for_being_confirmed(tmp_p
     made = optuna.load_study(study_name="early", storage=f"sqlite:///{export(study.db, 'early', 'optuna')}")
     told = [(one.state.name, one.user_attrs["confirms"]) for one in made.trials]
     assert told == [("COMPLETE", False), ("PRUNED", False), ("PRUNED", True), ("PRUNED", True)]
+
+
+def write_search(study: Study, fresh: dict[int, list[float]]) -> Results:
+    """Write a study whose trials claim 9, 7 and 5, and the fresh seeds' last scores of some of them."""
+    events = [Event(Kind.STUDY_STARTED, 0.0)]
+    events += [event for trial, score in enumerate((9.0, 7.0, 5.0)) for event in ran(trial, trial, 0.0, score)]
+    seeds = [(trial, score) for trial, scores in fresh.items() for score in scores]
+    events += [event for k, (trial, last) in enumerate(seeds, 3) for event in ran(k, trial, 0.0, last, confirms=True)]
+    write_log(study.db, study.name, [*events, Event(Kind.STUDY_ENDED, 2.0)], study.spec)
+    return Results.open(study.db, study.name)
+
+
+def test_fresh_seeds_decide_once_what_is_claimed_to_be_best_has_some(tmp_path) -> None:
+    for name, fresh, best in (("others", {2: [6.0]}, (0, 9.0)), ("first", {2: [6.0], 0: [1.0, 2.0]}, (2, 6.0))):
+        results = write_search(
+            Study(name, FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db"), fresh
+        )
+        assert (results.best["trial"], results.best_score) == best
+        assert ("confirmed score" in str(results)) is (name == "first")
+    assert "6 (one seed, fresh, the best of 2 confirmed; one seed claimed 5)" in str(results)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "asked"),
+    [
+        ({}, [0, 0, 1, 1]),
+        ({1: [8.0]}, [0, 0, 1]),  # nothing is decided before what is claimed to be best has been tried
+        ({0: [1.0], 2: [6.0]}, [2, 0]),  # these are the best two, whatever is claimed of the other
+        ({0: [1.0, 1.0], 2: [6.0, 6.0]}, []),
+    ],
+)
+def test_the_best_by_fresh_seeds_are_confirmed_before_what_is_claimed(tmp_path, fresh, asked) -> None:
+    study = Study("chosen", FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db")
+    write_search(study, fresh)
+    assert [one.trial for one in requests_to_confirm(study, top=2, seeds=2)] == asked
 
 
 def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:

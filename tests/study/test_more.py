@@ -51,8 +51,11 @@ def test_a_searcher_that_learns_is_told_of_every_trial(tmp_path) -> None:
     assert (lowest.past, lowest.first[0]) == ((), {k: best[0][k] for k in SPACE})
 
 
-def keep_seeds(db, name, by_config, mode="max", judged_by="mean") -> None:
-    """Write a study of several seeds a configuration: h0 → the scores of each seed's phases, and None where it fell."""
+def keep_seeds(db, name, by_config, mode="max", judged_by="mean", fresh=()) -> None:
+    """Write a study of several seeds a configuration: h0 → the scores of each seed's phases, and None where it fell.
+
+    Then come fresh seeds: candidate, h0 and scores of each.
+    """
     events = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": mode}})]
     trial = 0
     for h0, seeds in by_config.items():
@@ -66,6 +69,10 @@ def keep_seeds(db, name, by_config, mode="max", judged_by="mean") -> None:
                 else:
                     events.append(ended(2.0, trial, phase, 0, score))
             trial += 1
+    for number, (candidate, h0, scores) in enumerate(fresh, trial):
+        events.append(runs(3.0, number, {"h0": h0}, seed=number, candidate=candidate, confirms=True))
+        for phase, score in enumerate(scores):
+            events += [begun(3.0, number, phase), ended(4.0, number, phase, 0, score)]
     write_log(db, name, events, {"scheduler": {"kind": "seeded", "judged_by": judged_by}, "seed": 0})
 
 
@@ -99,6 +106,24 @@ def test_what_several_studies_claim_is_ranked_together(tmp_path) -> None:
     assert first_of(db, "one", "other", "none") == [0.1, 0.3, 0.2, 0.4]
     assert first_of(db, "other", "one", best=2) == [0.1, 0.3]
     assert first_of(db, "none") == []
+
+
+def test_how_many_seeds_a_study_has_tells_nothing_of_another_s_configurations(tmp_path) -> None:
+    db = tmp_path / "kb.db"
+    keep_seeds(db, "single", {0.1: [(1, 7)], 0.2: [(1, 9)]})
+    keep_seeds(db, "seeded", {0.3: [(1, 3)] * 3, 0.4: [(1, 8)] * 3, 0.5: [(1, 99)]})  # the last is lucky
+    assert first_of(db, "single", "seeded") == [0.2, 0.4, 0.1, 0.3, 0.5]
+
+
+@pytest.mark.parametrize(("mode", "sign"), [("max", 1), ("min", -1)])
+def test_what_fresh_seeds_say_goes_before_what_was_claimed(tmp_path, mode, sign) -> None:
+    db = tmp_path / "kb.db"
+    claimed = {0.1: [(1, sign * 9)], 0.2: [(1, sign * 7)], 0.3: [(1, sign * 6)]}
+    fresh = [(0, 0.1, (1, sign * 2)), (1, 0.2, (1, sign * 5))]
+    keep_seeds(db, "confirmed", claimed, mode, fresh=fresh)
+    keep_seeds(db, "other", {0.4: [(1, sign * 5.5)]}, mode)
+    assert first_of(db, "confirmed") == [0.2, 0.3, 0.1]  # the one to take, and the others by what is known of them
+    assert first_of(db, "confirmed", "other") == [0.3, 0.4, 0.2, 0.1]
 
 
 def test_of_trials_that_began_with_anothers_weights_a_searcher_is_not_told(tmp_path) -> None:

@@ -3,7 +3,7 @@
 Pure functions. Draws nothing, and reads no database.
 """
 
-from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.analysis.bootstrap import Interval, bootstrap_interval, mean_of, median_of
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.confirmed import claims, confirmed, leader_of, searching, up_to
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
@@ -38,6 +38,8 @@ __all__ = [
     "leader_of",
     "learning_curves",
     "lineage",
+    "mean_of",
+    "median_of",
     "node_seconds",
     "occupancy",
     "occupancy_over_time",

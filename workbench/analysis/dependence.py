@@ -60,7 +60,7 @@ def partial_dependence(
         return pd.DataFrame(columns=COLUMNS)
     rows, y = explained(trials, phases, phase)
     names = [name for name in hyperparameters if name in set(fitted.table["hyperparameter"])]
-    x = np.column_stack([encoded(rows[name]) for name in names])
+    x = encoded(rows[names])
     rng = np.random.default_rng(seed)
     draws = [np.arange(len(y)), *drawn_again(rows_of_configurations(x), _RESAMPLES, rng)]
     forests = [Forest(fitted.settings, x[draw], y[draw]) for draw in draws]

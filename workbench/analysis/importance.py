@@ -106,7 +106,7 @@ def importance(
         return Importance(problem="no hyperparameter was varied", trials=len(y))
     if np.ptp(y) == 0:
         return Importance(problem="all scores are the same", trials=len(y))
-    x = np.column_stack([encoded(rows[name]) for name in names])
+    x = encoded(rows[names])
     return _explain(x.tobytes(), by_seed.tobytes(), tuple(names), forests, resamples, seed)
 
 
@@ -148,15 +148,27 @@ def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None
     return first, table
 
 
-def encoded(values: pd.Series) -> Floats:
-    """Turn a hyperparameter's values into numbers [n]: logarithms over a wide positive range, words by their order.
+def encoded(configs: pd.DataFrame) -> Floats:
+    """Turn hyperparameters, a column each, into numbers [n, columns]: by their logarithm over a wide positive range.
 
-    So are numbers with an infinite one among them, as where gradients are not clipped.
+    Words are taken by their order, as are numbers with an infinite one among them, as where gradients are not clipped.
 
-    Where a hyperparameter does not apply it has the median of its values elsewhere: set apart, it would tell a forest
-    what it depends on, and take that one's importance. One that has a single value is set apart, for nothing else
-    tells where it is and where it is not.
+    Where a hyperparameter does not apply it has one of its values elsewhere, drawn at random, and the same for trials
+    of one configuration. Any one value, or none, would tell a forest what it depends on, and take that one's
+    importance. One that has a single value is set apart, for nothing else tells where it is and where it is not.
     """
+    x = np.column_stack([_numbers(configs[name]) for name in configs])
+    absent = np.isnan(x)
+    _, number = np.unique(np.where(absent, -np.inf, x), axis=0, return_inverse=True)
+    rng = np.random.default_rng(0)
+    for k in np.flatnonzero(absent.any(axis=0)):
+        drawn = rng.choice(x[~absent[:, k], k], number.max() + 1)
+        x[:, k] = np.where(absent[:, k], drawn[number.ravel()], x[:, k])
+    return x
+
+
+def _numbers(values: pd.Series) -> Floats:
+    """Turn a hyperparameter's values into numbers [n], NaN where it does not apply, if it has several."""
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if numeric and not np.isinf(values).any():
         numbers = values.to_numpy(float)
@@ -167,8 +179,9 @@ def encoded(values: pd.Series) -> Floats:
     if absent.all():
         return np.zeros(len(numbers))
     low, high = np.nanmin(numbers), np.nanmax(numbers)
-    column = np.log10(numbers) if low > 0 and high / _LOG_RATIO > low else numbers
-    return np.where(absent, np.nanmedian(column) if low < high else low - 1, column)
+    if low == high:
+        return np.where(absent, low - 1, numbers)
+    return np.log10(numbers) if low > 0 and high / _LOG_RATIO > low else numbers
 
 
 def drawn_again(rows: Folds, resamples: int, rng: np.random.Generator) -> Folds:

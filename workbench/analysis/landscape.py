@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from workbench.analysis.dependence import mean_scores, values_tried
@@ -68,7 +67,7 @@ def _of_phase(
     names: list[str], pair: list[str], fitted: Importance, phase: int, rows: pd.DataFrame, y: Floats
 ) -> pd.DataFrame:
     """Predict over the grid of the values tried, for all configurations with the pair set; mean over these."""
-    x = np.column_stack([encoded(rows[name]) for name in names])
+    x = encoded(rows[names])
     forest = Forest(fitted.settings, x, y)
     across, up = (values_tried(rows[name], x[:, names.index(name)]) for name in pair)
     grid = [(one, other) for _, one in across for _, other in up]

@@ -9,9 +9,9 @@ from typing import Any
 
 from scipy import stats
 
-from workbench.analysis.bootstrap import Interval
+from workbench.analysis.bootstrap import Interval, mean_of
 from workbench.core.errors import DatabaseError
-from workbench.paper.verdicts import CONFIDENCE, mean_of
+from workbench.paper.verdicts import CONFIDENCE
 
 EVALUATIONS = "evaluations.jsonl"
 """What `workbench evaluate` prints of a recording's checkpoints."""

@@ -1,4 +1,4 @@
-"""Schedulers compared over many paired repetitions in virtual time, with bootstrap intervals."""
+"""Schedulers compared over many paired repetitions in virtual time, with intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.analysis.bootstrap import Interval, bootstrap_interval, median_of
 from workbench.core.checks import SHARE, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.failures import short
@@ -23,7 +23,6 @@ MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_sc
 _BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
 _POINTS = 100  # of a curve over time: the k-th, from 1, stands for k / 100 of it
 RESAMPLES = 2000
-_FEWEST = 6  # repetitions: so many lie on one side of 0 by chance one time in 32, five one in 16
 _CHUNK = 5  # repetitions a process takes at a time: with more, one of them would end long before the others
 
 Array = npt.NDArray[np.float64]
@@ -62,10 +61,13 @@ class Comparison:
         return {m: bootstrap_interval(self.values[label, m], resamples=RESAMPLES) for m in measures}
 
     def difference(self, measure: str, label: str, other: str) -> Interval:
-        """Give the median of the paired differences `label` - `other`, with its 95 % bootstrap interval."""
+        """Give the median of the paired differences `label` - `other`, with the sign test's 95 % interval.
+
+        It has no limits where fewer than six repetitions have both scores.
+        """
         self._check(label, measure)
         self._check(other)
-        return bootstrap_interval(self.values[label, measure] - self.values[other, measure], resamples=RESAMPLES)
+        return median_of(self.values[label, measure] - self.values[other, measure])
 
     def standing(self, label: str, share: float = 0.5) -> "pd.DataFrame":
         """Say where `label` does better than each other scheduler, and where worse.
@@ -80,8 +82,8 @@ class Comparison:
         -------
         DataFrame
             One row a measure and other scheduler: measure, against, difference (median of the paired differences), low,
-            high (95 % bootstrap interval), verdict: better, worse, or even when the interval holds 0; of fewer than
-            six repetitions nothing else is said, for all of them lie on one side of 0 by chance too often.
+            high (the sign test's 95 % interval, which is exact), verdict: better, worse, or even where the interval
+            holds 0, as it does of fewer than six repetitions: all of them lie on one side of 0 by chance too often.
         """
         import pandas as pd
 
@@ -92,10 +94,8 @@ class Comparison:
             gaps = {m: self.values[label, m] - self.values[other, m] for m in _BETTER}
             gaps[f"regret at {share:.0%} of the time"] = self.regret[label][:, column] - self.regret[other][:, column]
             for measure, gap in gaps.items():
-                interval = bootstrap_interval(gap, resamples=RESAMPLES)
-                sign = _BETTER.get(measure, -1)
-                enough = np.isfinite(gap).sum() >= _FEWEST  # where all of a study's trials failed there is none
-                beyond = sign * np.sign([interval.low, interval.high]).sum() if enough else 0
+                interval = median_of(gap)
+                beyond = _BETTER.get(measure, -1) * np.sign([interval.low, interval.high]).sum()
                 verdict = "better" if beyond == 2 else "worse" if beyond == -2 else "even"
                 rows.append((measure, other, *interval, verdict))
         return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])

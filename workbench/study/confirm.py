@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from workbench.analysis.confirmed import each_once
+import pandas as pd
+
+from workbench.analysis.confirmed import deciding, each_once
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.interventions import HANDED_ON, Request
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 def requests_to_confirm(study: "Study", top: int, seeds: int) -> list[Request]:
     """Give the requests for the trials that a study's best configurations lack; see `StudyRun.confirm`.
 
+    The best are those by fresh seeds, where these decide already which one to take, and then those of `claims`.
     What failed, was stopped or has ended short of what it is to confirm does not count: a study may have gone on since.
     """
     for name, value in (("top", top), ("seeds", seeds)):
@@ -28,12 +31,13 @@ def requests_to_confirm(study: "Study", top: int, seeds: int) -> list[Request]:
     found = Results.open(study.db, study.name)
     if found.has_lineage:
         raise StudyError(f"study {study.name!r} {HANDED_ON}")
-    claims = found.claims
-    best = each_once(claims, claims["trial"].map(found.frames.configs)).head(top)
+    names, claims = ["candidate", "trial", "phases"], found.claims
+    rows = pd.concat([deciding(claims, found.confirmed)[names], claims[names]], ignore_index=True)
+    best = each_once(rows, rows["trial"].map(found.frames.configs)).head(top)
     if best.empty:
         raise StudyError(f"study {study.name!r} has nothing to confirm: no phase has ended")
     trials, requests = found.frames.trials, []
-    for candidate, trial, phases in best[["candidate", "trial", "phases"]].itertuples(index=False, name=None):
+    for candidate, trial, phases in best.itertuples(index=False, name=None):
         fresh = trials[trials["confirms"].astype(bool) & (trials["candidate"] == candidate)]
         short = fresh["state"].isin(["stopped", "finished"]) & (fresh["phases"] < phases)
         lost = (fresh["state"] == "failed") | short

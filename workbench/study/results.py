@@ -99,15 +99,17 @@ class Results:
 
     @cached_property
     def best(self) -> dict[str, Any]:
-        """Which configuration to take: the first row of `confirmed`, else of `claims`; empty before the first score.
+        """Which configuration to take, a row of `confirmed` or of `claims`; empty before the first score.
 
-        That is the best by fresh seeds, where they ran as far as what is claimed to be best; else the scheduler's
-        leader; where it names none, the best of those that ran the furthest, phases beyond the study's own not counted,
-        by the last scores of all their seeds. The luckiest phase, in `summary`, may be of another.
+        That is the best by fresh seeds, once what is claimed to be best has some; else the scheduler's leader; where it
+        names none, the best of those that ran the furthest, phases beyond the study's own not counted, by the last
+        scores of all their seeds. The luckiest phase, in `summary`, may be of another.
         """
-        claimed, fresh = self.claims, self.confirmed
-        far = not fresh.empty and fresh["phases"].iloc[0] >= claimed["phases"].iloc[0]
-        return next(iter((fresh if far else claimed).to_dict("records")), {})  # type: ignore[arg-type]
+        from workbench.analysis.confirmed import deciding
+
+        claimed = self.claims
+        fresh = deciding(claimed, self.confirmed)
+        return next(iter((claimed if fresh.empty else fresh).to_dict("records")), {})  # type: ignore[arg-type]
 
     @property
     def best_config(self) -> dict[str, Any]:

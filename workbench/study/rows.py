@@ -71,12 +71,15 @@ def _best_rows(results: "Results") -> dict[str, str]:
     if "confirmed" not in best:
         joined = f"{_JOINED[results.judged_by]} of " * (n > 1) + _seeds(n)
         return {"best score": f"{score} ({whose}), claimed on {joined}", "best config": config}
-    fresh = best["confirmed_on"]
-    if fresh > 1:
+    from workbench.analysis.confirmed import deciding
+
+    fresh, rivals = best["confirmed_on"], len(deciding(results.claims, results.confirmed))
+    if not isnan(best["low"]):
         score += f" [{best['low']:.4g}, {best['high']:.4g}]"
+    chosen = f", the best of {rivals} confirmed" * (rivals > 1)
     on = f"{_seeds(n)} claimed {four_digits(best['claimed'])}"
     return {
-        "confirmed score": f"{score} ({(_JOINED['iqm'] + ' of ') * (fresh > 1)}{_seeds(fresh)}, fresh; {on})",
+        "confirmed score": f"{score} ({'mean of ' * (fresh > 1)}{_seeds(fresh)}, fresh{chosen}; {on})",
         "confirmed config": f"{config} ({whose})",
     }
 

@@ -122,7 +122,8 @@ class StudyRun(AttachedStudy):
         """Train the best configurations again on fresh seeds, as a part of the study, and wait for it.
 
         As many phases as the study gave each. Results and report then show what is confirmed before what is claimed.
-        Asked again, only what is missing runs, and what was interrupted goes on.
+        Asked again, only what is missing runs, and what was interrupted goes on; the best are those by fresh seeds
+        then, before others that are claimed.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ import pandas as pd
 
 from workbench.algos.search.informed import InformedSearcher
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.analysis.confirmed import each_once, ranked
+from workbench.analysis.confirmed import each_once, few_seeds, ranked
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
@@ -36,8 +36,9 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     *studies : str
         Their names.
     best : int
-        So many of the best configurations, each once, are tried first; 0 for none. They are ranked as a study ranks
-        its own (see `workbench.analysis.claims`), those of several studies together by their scores alone.
+        So many of the best configurations, each once, are tried first; 0 for none. Of one study its `best` is the
+        first. Then come those that ran the furthest, of them those first whose claim does not stand on few of its
+        study's seeds (see `workbench.analysis.claims`), by their scores: of fresh seeds where there are any.
     tell : bool
         Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`, `CostAwareSearcher`) of all
         their trials, those excepted that went on from another's weights.
@@ -67,14 +68,14 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     past = [trial for trial in fit if trial["whole"]] if learns else []
     told = [{k: trial[k] for k in ("config", "scores")} for trial in past]
     claims = [claim for _, claims in earlier for claim in claims if space is None or _fits(space, claim["config"])]
-    return InformedSearcher(searcher, _ranked(claims, len(studies) > 1)[:best], told)
+    return InformedSearcher(searcher, _ranked(claims, led=len(studies) == 1)[:best], told)
 
 
 def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Give a study's trials that have scored, and what it claims of its configurations; higher is better in both.
 
-    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claims`, in their order,
-    and config.
+    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claims`, config, score (of
+    fresh seeds, if it has any), whether it has few seeds, and whether it is the one to take.
     """
     events = study.events()
     ledger, scores = Ledger(events), dict[int, dict[int, float]]()
@@ -86,17 +87,25 @@ def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str,
         {"config": configs[number], "scores": list(by_phase.values()), "whole": min(by_phase) == 0}
         for number, by_phase in scores.items()
     ]
-    rows = Results(study.name, study.spec, frames_of(events)).claims
-    rows = rows.assign(claimed=sign * rows["claimed"], config=rows["trial"].map(configs))
+    found = Results(study.name, study.spec, frames_of(events))
+    rows = found.claims
+    fresh = rows["candidate"].map(found.confirmed.set_index("candidate")["confirmed"])
+    rows = rows.assign(
+        config=rows["trial"].map(configs),
+        score=sign * fresh.fillna(rows["claimed"]),
+        few=few_seeds(rows) & fresh.isna(),
+        taken=rows["candidate"] == found.best.get("candidate"),
+    )
     return trials, cast("list[dict[str, Any]]", rows.to_dict("records"))
 
 
-def _ranked(claims: list[dict[str, Any]], several: bool) -> list[dict[str, Any]]:
-    """Give every configuration once, the best first, in the order that a study, or several together, ranks them."""
+def _ranked(claims: list[dict[str, Any]], *, led: bool) -> list[dict[str, Any]]:
+    """Give every configuration once, the best first; the one that its study would take before all, if it is to lead."""
     if not claims:
         return []
     rows = pd.DataFrame(claims)
-    rows = ranked(rows) if several else rows
+    rows = ranked(rows, score="score", few=rows["few"])
+    rows = rows.sort_values("taken", ascending=False, kind="stable", ignore_index=True) if led else rows
     configs: list[dict[str, Any]] = each_once(rows, rows["config"])["config"].to_list()
     return configs
 

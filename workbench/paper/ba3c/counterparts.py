@@ -8,6 +8,7 @@ import pandas as pd
 
 from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import make_model
+from workbench.analysis.bootstrap import mean_of
 from workbench.analysis.variants import score_table, split, worst_falls
 from workbench.core.showing import so_many
 from workbench.paper.ba3c.published import CLAIMS, FIG_6, LEARNING_RATE, NUMBERS, SMALL_EPSILON
@@ -19,7 +20,6 @@ from workbench.paper.verdicts import (
     below,
     better,
     exact,
-    mean_of,
     not_comparable,
     paired_percent,
     percent,

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from workbench.analysis.bootstrap import mean_of
 from workbench.analysis.variants import split
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hts.asynchronous import over_frames
@@ -16,7 +17,6 @@ from workbench.paper.verdicts import (
     above,
     better,
     by_construction,
-    mean_of,
     met,
     not_comparable,
     paired_percent,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.analysis import learning_curves
-from workbench.analysis.bootstrap import Interval
+from workbench.analysis.bootstrap import Interval, mean_of
 from workbench.core.errors import DatabaseError
 from workbench.core.places import DATA
 from workbench.paper.hypertrick.published import (
@@ -29,7 +29,7 @@ from workbench.paper.hypertrick.published import (
     SOONER,
 )
 from workbench.paper.numbers import Origin, Pairs, find
-from workbench.paper.verdicts import NEARLY, better, mean_of, met, not_comparable, percent, within
+from workbench.paper.verdicts import NEARLY, better, met, not_comparable, percent, within
 from workbench.study.file import read_preset
 from workbench.study.results import Results
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from workbench.analysis.bootstrap import Interval
+from workbench.analysis.bootstrap import Interval, mean_of
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Counterpart, Pair, Pairs, find
 from workbench.paper.pbt.gans import best_by_hand
 from workbench.paper.pbt.published import CLAIMS, FASTER, HIGHER, NUMBERS, STEEPER
-from workbench.paper.verdicts import above, below, better, by_construction, mean_of, paired_percent, share_of
+from workbench.paper.verdicts import above, below, better, by_construction, paired_percent, share_of
 
 AGAINST_RANDOM = {"pbt-cartpole": "CartPole", "pbt-ms-pacman": "Ms. Pac-Man"}
 """Recordings of PBT beside random search with the same node time → what is played."""
