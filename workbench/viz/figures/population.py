@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 
 from workbench.core.aim import sign_of
 from workbench.viz.figures import theme
+from workbench.viz.figures.hyperparameters import value_axis
 from workbench.viz.figures.scales import Scale, positions, scale_of
 
 _COLUMNS = 3
@@ -90,10 +91,7 @@ def _panel(
 ) -> None:
     scale = scale_of(schedules[name])
     fig.update_xaxes(title="phase", rangemode="tozero", **place)
-    fig.update_yaxes(title=theme.brief(name), type="log" if scale.kind == "log" else "linear", **place)
-    if scale.kind == "category":
-        words = [theme.brief(word) for word in scale.order]
-        fig.update_yaxes(tickvals=list(range(len(words))), ticktext=words, **place)
+    value_axis(fig.update_yaxes, name, scale, **place)
     member = {"name": "a member", "legendgroup": "member", "showlegend": in_legend}
     who = "trial %{customdata[0]} (member %{customdata[1]})"
     fig.add_trace(_line(schedules, name, scale, who, _FAINT_MEMBER, 1, **member), **place)
