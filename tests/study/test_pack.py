@@ -362,7 +362,7 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     before = files(tmp_path)
     with pytest.raises(StudyError, match=r"'one' exists in .*kb.db: choose another name, name=…"):
         unpack(tmp_path / "p", tmp_path / "kb.db")
-    with pytest.raises(InvalidInput, match="p exists: choose another file"):
+    with pytest.raises(InvalidInput, match="p exists: choose another name"):
         pack(tmp_path / "kb.db", "one", tmp_path / "p")
     with pytest.raises(StudyError, match="did you mean 'one'"):
         pack(tmp_path / "kb.db", "ome", tmp_path / "q")
@@ -405,7 +405,7 @@ def test_of_two_studies_packed_into_one_file_at_once_one_is_there_whole(tmp_path
     pack(tmp_path / "one" / "kb.db", "one", tmp_path / "p")
     go.set()
     other.join(60)
-    assert refused == [f"{tmp_path / 'p'} exists: choose another file"]
+    assert refused == [f"{tmp_path / 'p'} exists: choose another name"]
     with KnowledgeBase(tmp_path / "one" / "kb.db") as kb:
         events = kb["one"].events()
     unpack(tmp_path / "p", tmp_path / "new.db")

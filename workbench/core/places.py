@@ -115,15 +115,32 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def part_of(place: Path) -> Path:
+    """Name what is hidden beside a place until it is whole: a name of its own, for others may write there too."""
+    return place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
+
+
+def refuse_what_exists(place: Path) -> None:
+    """Raise `InvalidInput` where there is something: before it is written, and again before what is whole moves in."""
+    if place.exists():
+        raise InvalidInput(f"{place} exists: choose another name")
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Give a hidden folder to fill: at the end it takes its place, if that is free; of what fails nothing stays."""
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    """Give a hidden folder to fill: at the end it takes its place, if that is free; of what fails nothing stays.
+
+    Raises
+    ------
+    InvalidInput
+        It cannot be written there, or another was meanwhile.
+    """
+    part = part_of(folder)
     with file_errors(f"{folder} cannot be written"):
         try:
             part.mkdir(parents=True)
             yield part
+            refuse_what_exists(folder)
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -147,7 +164,7 @@ def whole_file(file: Path) -> Iterator[Path]:
             return
         place = Path(os.path.realpath(file))
         place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
+        part = part_of(place)
         try:
             yield part
             if place.exists():

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.describe import hands_on_weights
-from workbench.core.errors import CheckpointError, InvalidInput, StudyError, file_errors
+from workbench.core.errors import CheckpointError, StudyError, file_errors
 from workbench.core.ledger import RAN_OUT, Ledger
-from workbench.core.places import db_path
+from workbench.core.places import db_path, refuse_what_exists
 from workbench.core.protocols import BEGUN, Event
 from workbench.core.record import last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
@@ -104,7 +104,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     from workbench.knowledge.lock import claim, private
 
     db, file = db_path(db), Path(file)
-    _refuse_what_exists(file)
+    refuse_what_exists(file)
     with KnowledgeBase(db) as kb:
         if kb[name].spec.get("simulated"):
             raise StudyError(f"study {name!r} was simulated, and nothing trained that could go on elsewhere: record it")
@@ -126,14 +126,9 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
             kept, lost = _add_checkpoints(archive, store, *needed(spec, events))
             packed = Pack(file, name, spec, _versions_of(events), kept, lost)
             archive.writestr(zipfile.ZipInfo(ABOUT, _STAMP), json.dumps(_about(packed, events), indent=1))
-        _refuse_what_exists(file)  # as another study that was packed meanwhile
+        refuse_what_exists(file)  # as another study that was packed meanwhile
         os.replace(part, file)
     return packed
-
-
-def _refuse_what_exists(file: Path) -> None:
-    if file.exists():
-        raise InvalidInput(f"{file} exists: choose another file")
 
 
 def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str], list[str]]:
