@@ -30,11 +30,11 @@ def test_what_is_appended_is_read_back_in_order_by_a_viewer_meanwhile(db) -> Non
         ]
         assert study.metrics(after=4)["name"].tolist() == ["pps"]
         assert study.metrics(names=["frames", "pps"])["value"].tolist() == [40.0, 3.0]
-        events, seq = study.events_since(0)
+        events, seen = study.events_since()
         assert events == a_study()
-        assert study.events_since(seq) == ([], seq)
+        assert study.events_since(seen) == ([], seen)
         log.append([Event(Kind.STUDY_RESUMED, 10.0)])
-        assert [e.kind for e in study.events_since(seq)[0]] == [Kind.STUDY_RESUMED]
+        assert [e.kind for e in study.events_since(seen)[0]] == [Kind.STUDY_RESUMED]
         assert kb.studies.iloc[0][["name", "state", "trials", "phases", "best_score", "wall_s"]].tolist() == [
             "one",
             "running",

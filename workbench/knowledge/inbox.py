@@ -93,7 +93,7 @@ def _answer_remarks(path: Path, study: str) -> bool:
     """Answer the notes and tags that wait; tell whether there were any that nobody had answered."""
     with KnowledgeBase(path) as kb:
         recorded = kb[study]
-        past, seen = recorded.events_since(0)
+        past, seen = recorded.events_since()
         ledger = Ledger(past)  # of a large study it takes a while: read before the study is claimed
         try:
             log = StudyLog(path, study, resume=True)

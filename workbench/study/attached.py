@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.knowledge import Controls, Frames, RecordedStudy
+    from workbench.knowledge.reader import Seen
     from workbench.study.results import Results
     from workbench.viz.dashboard import Dashboard
 
@@ -57,7 +58,7 @@ class AttachedStudy:
             self._follow_from_the_start(kb[name])
 
     def _follow_from_the_start(self, study: "RecordedStudy") -> None:
-        self._created_unix, self._seen = study.created_unix, 0  # events taken in
+        self._seen: Seen | None = None  # of its events
         self._progress = Progress(size_of_record(study.spec))  # until the log's first event tells the size
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
@@ -128,9 +129,11 @@ class AttachedStudy:
 
         with KnowledgeBase(self.db) as kb:
             study = kb[self.name]
-            if study.created_unix != self._created_unix:  # it was deleted, and one of its name has been begun
+            try:
+                events, self._seen = study.events_since(self._seen)
+            except StudyError:  # another has taken its place
                 self._follow_from_the_start(study)
-            events, self._seen = study.events_since(self._seen)
+                events, self._seen = study.events_since()
             last_metric_s = study.last_metric_s
         with database_errors(self.db):
             for event in events:

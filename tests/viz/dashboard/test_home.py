@@ -6,7 +6,7 @@ from tests.viz.dashboard.conftest import SPEC, Telling, ends_while_read, in_orde
 from workbench import home
 from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, StudyLog, delete
+from workbench.knowledge import Controls, StudyLog, backup, delete
 from workbench.viz.dashboard import Comparison, Dashboard, Home
 
 FOREVER = 3600.0
@@ -129,7 +129,7 @@ def test_a_study_begun_under_a_name_that_was_deleted_is_another(page, db):
     assert (told["state"], told["seconds"]) == ("running", round(max(e.at for e in in_order()[:9]), 1))
     assert page.error == ""
     page.board.refresh()
-    assert "was deleted" in page.board.error
+    assert "is not what was opened" in page.board.error
     log.close()
 
 
@@ -145,6 +145,23 @@ def test_a_knowledge_base_that_was_deleted_and_made_anew_is_another(page, db):
     page.refresh()
     told = [[study["name"] for study in message["studies"]] for message in page.said if message["type"] == "snapshot"]
     assert told == [[], ["old"], [], ["new"], ["newer"]]
+    assert page.error == ""
+
+
+def test_of_a_knowledge_base_that_was_restored_an_open_study_says_so(page, db, tmp_path):
+    write(db, "one").close()
+    copy = backup(db, tmp_path / "copies" / "copy.db")
+    log = StudyLog(db, "one", resume=True)
+    log.append([Event(Kind.STUDY_ENDED, 20.0)])
+    log.close()
+    page.selected = ["one"]
+    page.refresh()
+    _delete_file(db)
+    copy.rename(db)
+    page.board.refresh()
+    assert "'one' is not what was opened: it was deleted" in page.board.error
+    page.refresh()
+    assert [(s["name"], s["state"]) for s in page.said[-1]["studies"]] == [("one", "abandoned")]
     assert page.error == ""
 
 
