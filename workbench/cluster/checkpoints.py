@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
@@ -159,8 +159,11 @@ class CheckpointStore:
             As `load`.
         """
         _parts(name)  # it comes from the log: it must not lead out of the folder
-        with tempfile.TemporaryDirectory() as scratch:
-            local = self._fetched(name, Path(scratch) / "checkpoint") if self.remote else Path(self.root) / name
+        with ExitStack() as stack:
+            local = Path(self.root) / name
+            if self.remote:
+                scratch = stack.enter_context(tempfile.TemporaryDirectory())
+                local = self._fetched(name, Path(scratch) / "checkpoint")
             verify(local)
             yield local
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from workbench.core.errors import InvalidInput, file_errors
 
@@ -124,6 +125,12 @@ def refuse_what_exists(place: Path) -> None:
     """Raise `InvalidInput` where there is something: before it is written, and again before what is whole moves in."""
     if place.exists():
         raise InvalidInput(f"{place} exists: choose another name")
+
+
+def scratch_beside(place: Path) -> "TemporaryDirectory[str]":
+    """Make a hidden folder for what is on its way to a place, on the same disk if that can be; it goes at the end."""
+    there = next(folder for folder in place.absolute().parents if folder.is_dir())
+    return TemporaryDirectory(prefix=".", suffix=".part", dir=there)
 
 
 @contextmanager

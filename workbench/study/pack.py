@@ -9,18 +9,17 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.describe import hands_on_weights
-from workbench.core.errors import CheckpointError, StudyError, file_errors
+from workbench.core.errors import CheckpointError, DatabaseError, StudyError, file_errors
 from workbench.core.ledger import RAN_OUT, Ledger
-from workbench.core.places import db_path, refuse_what_exists
+from workbench.core.places import db_path, refuse_what_exists, scratch_beside
 from workbench.core.protocols import BEGUN, Event
 from workbench.core.record import last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
@@ -117,8 +116,9 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
         file.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         stack.callback(part.unlink, missing_ok=True)
-        log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / LOG
-        _copy_log(db, name, log)
+        log = Path(stack.enter_context(scratch_beside(file))) / LOG
+        with errors_of_copy(log, file):
+            _copy_log(db, name, log)
         with KnowledgeBase(log) as kb:
             spec, events = kb[name].spec, kb[name].events()
         with open(part, "xb", opener=private) as stream, zipfile.ZipFile(stream, "w") as archive:
@@ -160,6 +160,18 @@ def _copy_log(db: Path, name: str, target: Path) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
     if wrong := unmendable(target):
         raise StudyError(f"study {name!r} cannot be resumed, here or elsewhere: {wrong}")
+
+
+@contextmanager
+def errors_of_copy(log: Path, place: Path) -> Iterator[None]:
+    """Tell of a log that is on its way to a place, on whose disk it is, under the place's name."""
+    from workbench.knowledge.schema import database_errors
+
+    try:
+        with database_errors(log):
+            yield
+    except DatabaseError as err:
+        raise type(err)(str(err).replace(str(log), str(place))) from None
 
 
 def unmendable(log: Path) -> str:
