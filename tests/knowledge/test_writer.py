@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from tests.knowledge.studies import a_study
-from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, LogHeld, StudyLog, driver_of, schema
 from workbench.knowledge.lock import lock_path
@@ -111,6 +111,19 @@ def test_to_resume_what_is_not_there_leaves_no_lock(db) -> None:
     with pytest.raises(StudyError, match="no study 'two'"):
         StudyLog(db, "two", resume=True)
     assert not lock_path(db, "two").exists()
+
+
+@pytest.mark.parametrize(("db", "study", "most"), [(248, "one", 245), (250, "s" * 100, 148)])
+def test_a_knowledge_base_is_not_begun_under_a_name_too_long_for_what_stands_beside_it(
+    tmp_path, db, study, most
+) -> None:
+    path = tmp_path / f"{'k' * (db - 3)}.db"
+    with pytest.raises(DatabaseError, match=rf"a name of {db} bytes, and at most {most} leave room for what stands"):
+        StudyLog(path, study, {})
+    assert not list(tmp_path.iterdir())
+    log = StudyLog(path.with_name(path.name[db - most :]), study, {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    log.close()
 
 
 @pytest.mark.parametrize(
