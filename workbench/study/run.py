@@ -59,8 +59,8 @@ class StudyRun(AttachedStudy):
         self._stopping = threading.Event()
         self._over = threading.Event()
         log = StudyLog(self.db, study.name, study.spec, resume=resume)
-        self._inbox = Inbox(self.db, study.name)
         try:
+            self._inbox = Inbox(self.db, study.name, log.identity)
             self._inbox.waiting([_STOP])  # of a driver that has ended
             self._inbox.done()
             past = log.events()
