@@ -1,12 +1,15 @@
 """The studies of a knowledge base, opened and compared."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.viz.dashboard.conftest import SPEC, Telling, ends_while_read, in_order
 from workbench import home
 from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, StudyLog, backup, delete
+from workbench.knowledge import Controls, StudyLog, backup, delete, schema
 from workbench.viz.dashboard import Comparison, Dashboard, Home
 
 FOREVER = 3600.0
@@ -163,6 +166,20 @@ def test_of_a_knowledge_base_that_was_restored_an_open_study_says_so(page, db, t
     page.refresh()
     assert [(s["name"], s["state"]) for s in page.said[-1]["studies"]] == [("one", "abandoned")]
     assert page.error == ""
+
+
+def test_a_knowledge_base_that_another_process_holds_is_waited_for(db, monkeypatch):
+    write(db, "one").close()
+    monkeypatch.setattr(schema, "_WAIT_S", 0)
+    with closing(sqlite3.connect(db)) as greedy:
+        greedy.execute("PRAGMA locking_mode = EXCLUSIVE")
+        greedy.execute("BEGIN EXCLUSIVE")
+        page = _Telling(db, refresh_s=FOREVER)
+        page.refresh()
+        assert "is held by another process" in page.error
+    page.refresh()
+    assert (page.error, [study["name"] for study in page._rows()]) == ("", ["one"])
+    page.close()
 
 
 def _delete_file(db):

@@ -18,6 +18,7 @@ from workbench.knowledge import KnowledgeBase, RecordedStudy, driver_of, names_t
 from workbench.knowledge.frames import intervention_row
 from workbench.knowledge.reader import Seen
 from workbench.knowledge.remarks import tags_of
+from workbench.knowledge.schema import Held
 from workbench.viz.dashboard.board import Message
 from workbench.viz.dashboard.comparison import Comparison
 from workbench.viz.dashboard.dashboard import Dashboard
@@ -64,7 +65,8 @@ class Home(Live):
 
     def __init__(self, db: str | Path = DEFAULT_DB, *, refresh_s: float = 2.0) -> None:
         self._db = db_path(db)
-        names_taken(self._db)  # refuses what is there and is no knowledge base
+        with suppress(Held):  # which is said and waited for, as where it comes later
+            names_taken(self._db)  # refuses what is there and is no knowledge base
         self._kb: KnowledgeBase | None = None
         self._studies: dict[str, _Followed] = {}
         self._sent: list[dict[str, Any]] | None = None
