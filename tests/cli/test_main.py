@@ -22,8 +22,8 @@ from tests.cli.conftest import QUICK, STUDY, refused
 from tests.simulated import kept
 from tests.support import simulate
 from workbench.algos.rl.ga3c.trial import GA3C
-from workbench.cli.main import _parser, main
-from workbench.cli.run import _study
+from workbench.cli.main import _is_unread, _parser, main
+from workbench.cli.run import _study, _watch
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.core.budget import Budget
 from workbench.core.domains import Choice
@@ -182,6 +182,51 @@ def test_who_stops_reading_what_is_printed_ends_it_without_a_word(tmp_path) -> N
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_progress_that_nobody_reads_is_given_up(monkeypatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=1) as nobody:  # closed without an error in the end
+        monkeypatch.setattr(sys, "stderr", nobody)
+        assert main(["run", "--preset", "list"]) == 0
+        with pytest.raises(BrokenPipeError):
+            print("lost", file=nobody)
+        assert _is_unread()
+        assert main(["run", "--preset", "list"]) == 0
+
+
+@pytest.fixture
+def signals():
+    kept = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+class Watched:
+    """A study as `_watch` meets it, which hears signals while it is waited for."""
+
+    def __init__(self, *heard: signal.Signals) -> None:
+        self.heard, self.stopped = [*heard], False
+
+    def wait(self) -> None:
+        while self.heard:
+            signal.raise_signal(self.heard.pop(0))
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize("heard", [signal.SIGTERM, signal.SIGHUP])
+def test_a_study_is_ended_cleanly_with_its_terminal_or_its_batch_job(signals, heard) -> None:
+    twice = [heard, signal.SIGHUP] if heard == signal.SIGHUP else [heard]  # of the shell and of the terminal
+    assert _watch(Watched(*twice), quiet=True)
+
+
+def test_a_study_that_was_begun_with_nohup_outlives_its_terminal(signals) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert not _watch(Watched(signal.SIGHUP), quiet=True)
 
 
 def n_begun(db: str) -> int:

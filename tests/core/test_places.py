@@ -11,7 +11,7 @@ from tests.events import begun, ended, runs, write_log
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, Explorer, FullRuns, KnowledgeBase, RandomSearcher, Study
 from workbench.core.errors import InvalidInput
-from workbench.core.places import db_path, whole_file
+from workbench.core.places import db_path, whole_file, whole_folder
 from workbench.study.results import Results
 from workbench.viz.figures import write_figure
 
@@ -65,6 +65,17 @@ def test_of_a_file_that_fails_nothing_stays_and_what_was_there_does(tmp_path) ->
         half()
     assert target.read_text() == "one"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_of_two_that_write_one_folder_each_writes_its_own_and_the_first_has_it(tmp_path) -> None:
+    first, second = (whole_folder(tmp_path / "rec") for _ in range(2))
+    mine, others = first.__enter__(), second.__enter__()
+    (mine / "events").write_text("mine")
+    (others / "events").write_text("others")
+    second.__exit__(None, None, None)
+    with pytest.raises(InvalidInput, match=r"rec exists: choose another name$"):
+        first.__exit__(None, None, None)
+    assert [(path.name, (path / "events").read_text()) for path in tmp_path.iterdir()] == [("rec", "others")]
 
 
 WRITERS = {

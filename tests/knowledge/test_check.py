@@ -241,6 +241,24 @@ def test_a_backup_takes_up_nothing_that_another_database_left(db, tmp_path) -> N
         assert list(kb) == ["one"]
 
 
+def test_of_two_backups_to_one_place_the_first_has_it(db, tmp_path, monkeypatch) -> None:
+    write(db, "one", a_study())
+    write(other := tmp_path / "other.db", "two", a_study())
+    target = tmp_path / "copies" / "copy.db"
+
+    def meanwhile(part: Path) -> sqlite3.Connection:
+        monkeypatch.undo()
+        backup(other, target)
+        return sqlite3.connect(part)
+
+    monkeypatch.setitem(backup.__globals__, "sqlite3", SimpleNamespace(connect=meanwhile, Error=sqlite3.Error))
+    with pytest.raises(InvalidInput, match=r"copy\.db exists: choose another name"):
+        backup(db, target)
+    assert list(target.parent.iterdir()) == [target]
+    with KnowledgeBase(target) as kb:
+        assert list(kb) == ["two"]
+
+
 def test_a_backup_is_nobody_else_s_whatever_the_umask(db, tmp_path) -> None:
     write(db, "one", a_study())
     before = os.umask(0o022)

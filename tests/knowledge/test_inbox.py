@@ -5,6 +5,7 @@ import os
 import re
 import uuid
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
 from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Kind
-from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, driver_of
+from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, delete, driver_of
 from workbench.knowledge.inbox import inbox_path, send
 from workbench.knowledge.lock import lock_path
 from workbench.simulation.cluster import VirtualCluster
@@ -185,6 +186,20 @@ def test_what_makes_no_request_is_one_that_will_be_refused(tmp_path, content) ->
     (request,) = Inbox(tmp_path / "kb.db", "one")()
     assert request.action.startswith("unreadable request")
     assert (request.id, request.trial, request.data) == ("odd", None, {})
+
+
+def test_what_was_asked_of_a_study_that_has_been_deleted_is_refused_by_the_next_of_its_name(tmp_path) -> None:
+    db = tmp_path / "kb.db"
+    StudyLog(db, "one", {}).close()
+    send(db, "one", "stop study")
+    stray = inbox_path(db, "one").rename(tmp_path / "stray")
+    delete(db, "one")
+    with closing(StudyLog(db, "one", {})) as log:
+        stray.rename(inbox_path(db, "one"))  # as of whoever had looked for the study before it was deleted
+        send(db, "one", "pause study")
+        inbox = Inbox(db, "one", log.identity)
+        assert not inbox.holds("stop study")
+        assert [request.action for request in inbox()] == ["a request to another study of this name", "pause study"]
 
 
 def test_whether_a_request_has_come_in_can_be_asked_and_it_stays(tmp_path) -> None:

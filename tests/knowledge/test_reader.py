@@ -1,16 +1,18 @@
 """What is read from a knowledge base, and what is refused as none."""
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 
 import numpy as np
 import pytest
 
+from tests.events import write_log
 from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, names_taken, schema
+from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, backup, carry, delete, names_taken, schema
 from workbench.knowledge.reader import check_event
 from workbench.knowledge.schema import VERSION
 
@@ -59,6 +61,42 @@ def test_a_study_that_ends_or_begins_while_it_is_read_was_not_abandoned(db, monk
         happens.append(lambda: happens.append(StudyLog(db, "one", {}, resume=True)))
         assert kb["one"].frames().state == "running"
     happens.pop().close()
+
+
+def restored(db, copy) -> None:
+    """Put an older copy in the place of the file."""
+    os.replace(copy, db)
+
+
+def copied_over(db, copy) -> None:
+    """Write an older copy into the file."""
+    db.write_bytes(copy.read_bytes())
+
+
+def unpacked_again(db, copy) -> None:
+    delete(db, "one")
+    carry(copy, "one", db)
+
+
+@pytest.mark.parametrize("disturb", [restored, copied_over, unpacked_again])
+def test_events_are_those_of_the_study_that_was_seen(db, tmp_path, disturb) -> None:
+    write_log(db, "one", a_study()[:5])
+    copy = backup(db, tmp_path / "copies" / "copy.db")
+    write_log(db, "one", a_study()[5:], resume=True)
+    stays_open = disturb is not copied_over  # SQLite would wait for who reads
+    with KnowledgeBase(db) as kb:
+        study = kb["one"]
+        events, seen = study.events_since()
+        assert (len(events), seen.at) == (len(a_study()), 9.0)
+        if not stays_open:
+            kb.close()
+        disturb(db, copy)
+        write_log(db, "one", [Event(Kind.STUDY_RESUMED, 50.0 + n) for n in range(30)], resume=True)
+        with KnowledgeBase(db) as other:
+            for one in [other["one"], study][: 1 + stays_open]:
+                with pytest.raises(StudyError, match="'one' is not what was opened: it was deleted from"):
+                    one.events_since(seen)
+            assert len(other["one"].events_since()[0]) == 35
 
 
 def test_points_are_those_of_the_study_and_tell_the_names_asked_for(db) -> None:

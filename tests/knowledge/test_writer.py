@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from tests.knowledge.studies import a_study
-from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, LogHeld, StudyLog, driver_of, schema
 from workbench.knowledge.lock import lock_path
@@ -30,11 +30,11 @@ def test_what_is_appended_is_read_back_in_order_by_a_viewer_meanwhile(db) -> Non
         ]
         assert study.metrics(after=4)["name"].tolist() == ["pps"]
         assert study.metrics(names=["frames", "pps"])["value"].tolist() == [40.0, 3.0]
-        events, seq = study.events_since(0)
+        events, seen = study.events_since()
         assert events == a_study()
-        assert study.events_since(seq) == ([], seq)
+        assert study.events_since(seen) == ([], seen)
         log.append([Event(Kind.STUDY_RESUMED, 10.0)])
-        assert [e.kind for e in study.events_since(seq)[0]] == [Kind.STUDY_RESUMED]
+        assert [e.kind for e in study.events_since(seen)[0]] == [Kind.STUDY_RESUMED]
         assert kb.studies.iloc[0][["name", "state", "trials", "phases", "best_score", "wall_s"]].tolist() == [
             "one",
             "running",
@@ -111,6 +111,19 @@ def test_to_resume_what_is_not_there_leaves_no_lock(db) -> None:
     with pytest.raises(StudyError, match="no study 'two'"):
         StudyLog(db, "two", resume=True)
     assert not lock_path(db, "two").exists()
+
+
+@pytest.mark.parametrize(("db", "study", "most"), [(248, "one", 245), (250, "s" * 100, 148)])
+def test_a_knowledge_base_is_not_begun_under_a_name_too_long_for_what_stands_beside_it(
+    tmp_path, db, study, most
+) -> None:
+    path = tmp_path / f"{'k' * (db - 3)}.db"
+    with pytest.raises(DatabaseError, match=rf"a name of {db} bytes, and at most {most} leave room for what stands"):
+        StudyLog(path, study, {})
+    assert not list(tmp_path.iterdir())
+    log = StudyLog(path.with_name(path.name[db - most :]), study, {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    log.close()
 
 
 @pytest.mark.parametrize(

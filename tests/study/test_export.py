@@ -226,6 +226,19 @@ def test_an_export_takes_nothing_that_is_not_its_own(db, to) -> None:
     assert (out / "trial-00099").exists() == (to == "csv")
 
 
+@pytest.mark.parametrize("to", ["csv", "tensorboard", "optuna", "mlflow"])
+def test_an_export_of_a_study_of_the_same_name_is_another_s(tmp_path, to) -> None:
+    if to != "csv":
+        pytest.importorskip(to)
+    dbs = tmp_path / "one.db", tmp_path / "two.db"  # which have one place for it
+    for db in dbs:
+        keep(db, "exported", FullRuns(RandomSearcher(SPACE), 2, 1))
+    place = export(dbs[0], "exported", to)
+    with pytest.raises(InvalidInput, match=rf"{place} holds an export of another study 'exported': choose another"):
+        export(dbs[1], "exported", to)
+    assert export(dbs[0], "exported", to) == place
+
+
 def test_mlflow_reads_its_runs(db) -> None:
     mlflow = pytest.importorskip("mlflow")
     place = export(db, "exported", "mlflow")

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.events import runs, write_log
 from tests.support import SPACE, Deterministic, Waits
 from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import StudyLog, delete, driver_of, output_path
+from workbench.knowledge import StudyLog, backup, carry, delete, driver_of, output_path
 from workbench.knowledge.inbox import inbox_path
 
 ROOT = Path(__file__).parents[2]
@@ -140,6 +141,19 @@ def test_who_follows_a_name_follows_the_study_that_bears_it_now(tmp_path) -> Non
     log.append([begun])
     assert (run.progress.state, run.progress.at) == ("running", 0.0)
     log.close()
+
+
+def test_who_follows_a_study_follows_the_one_that_was_unpacked_in_its_place(tmp_path) -> None:
+    db = tmp_path / "kb.db"
+    write_log(db, "one", [Event(Kind.STUDY_STARTED, 0.0), runs(0.0, 0, {}), runs(1.0, 1, {})])
+    copy = backup(db, tmp_path / "copies" / "copy.db")
+    write_log(db, "one", [runs(2.0, n, {}) for n in range(2, 9)], resume=True)
+    run = AttachedStudy(db, "one")
+    assert run.progress.trials_started == 9
+    delete(db, "one")
+    carry(copy, "one", db)
+    write_log(db, "one", [runs(3.0, n, {}) for n in range(2, 12)], resume=True)
+    assert run.progress.trials_started == 12
 
 
 def test_a_study_that_cannot_be_asked_to_stop_says_so(tmp_path) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.events import begun, ended, judged, runs, write_log
-from tests.support import SPACE, Deterministic, files
+from tests.support import SPACE, Deterministic, files, small_disk
 from workbench import PBT, HyperTrick, RandomSearcher, Study, SuccessiveHalving, pack, unpack
 from workbench.cli.main import main
 from workbench.cluster.place import Place
-from workbench.core.errors import DatabaseError, InvalidInput, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.machine import slots_here
 from workbench.core.protocols import Event, Kind
@@ -362,7 +362,7 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     before = files(tmp_path)
     with pytest.raises(StudyError, match=r"'one' exists in .*kb.db: choose another name, name=…"):
         unpack(tmp_path / "p", tmp_path / "kb.db")
-    with pytest.raises(InvalidInput, match="p exists: choose another file"):
+    with pytest.raises(InvalidInput, match="p exists: choose another name"):
         pack(tmp_path / "kb.db", "one", tmp_path / "p")
     with pytest.raises(StudyError, match="did you mean 'one'"):
         pack(tmp_path / "kb.db", "ome", tmp_path / "q")
@@ -405,13 +405,34 @@ def test_of_two_studies_packed_into_one_file_at_once_one_is_there_whole(tmp_path
     pack(tmp_path / "one" / "kb.db", "one", tmp_path / "p")
     go.set()
     other.join(60)
-    assert refused == [f"{tmp_path / 'p'} exists: choose another file"]
+    assert refused == [f"{tmp_path / 'p'} exists: choose another name"]
     with KnowledgeBase(tmp_path / "one" / "kb.db") as kb:
         events = kb["one"].events()
     unpack(tmp_path / "p", tmp_path / "new.db")
     with KnowledgeBase(tmp_path / "new.db") as kb:
         assert kb["one"].events() == events
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_study_moves_by_the_disks_that_it_comes_from_and_goes_to_alone(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "full"))
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "new" / "p")
+    unpack(tmp_path / "new" / "p", tmp_path / "there" / "kb.db")
+    assert not list(tmp_path.rglob(".*.part"))
+
+
+@pytest.mark.parametrize("size", ["16k", "48k", "84k"])  # for no log; for one; for a part of another beside it
+def test_a_disk_that_is_full_is_told_by_the_name_of_what_goes_there(tmp_path, size) -> None:
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    with small_disk(tmp_path / "small", size) as disk:
+        with pytest.raises(WorkbenchError, match=r"small/p\b.*make space") as packing:
+            pack(tmp_path / "kb.db", "one", disk / "p")
+        with pytest.raises(WorkbenchError, match=r"small/kb\.db\b.*make space") as unpacking:
+            unpack(tmp_path / "p", disk / "kb.db")
+        assert ".part" not in f"{packing.value}{unpacking.value}"
+        assert not list(disk.glob(".*"))
 
 
 def test_a_study_is_carried_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
@@ -481,7 +502,7 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InvalidInput, match=r"study 'one' cannot be packed into .*: (Not a directory|File exists)"):
         pack(tmp_path / "kb.db", "one", tmp_path / "file" / "p")
-    with pytest.raises(InvalidInput, match="cannot be unpacked: No such file"):
+    with pytest.raises(InvalidInput, match=r"cannot be unpacked into .*: No such file"):
         unpack(tmp_path / "none", tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
 

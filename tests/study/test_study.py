@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,15 @@ def test_ctrl_c_ends_a_study_cleanly_however_it_is_waited_for_and_says_so(study_
     assert capsys.readouterr().err == "\nending the study; press Ctrl-C again to leave at once\n"
     assert not see_through(run, run.wait)  # it is over
     assert not capsys.readouterr().err
+
+
+def test_a_study_runs_on_where_nobody_reads_its_progress_any_more(study_of) -> None:
+    run = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 2, 1)).start()
+    reader, writer = os.pipe()
+    os.close(reader)
+    with contextlib.suppress(BrokenPipeError), open(writer, "w") as nobody:  # again, as it is closed
+        assert not see_through(run, partial(run.follow, every_s=0.0, out=nobody))
+    assert run.frames().state == "ended"
 
 
 def test_a_second_ctrl_c_leaves_a_study_at_once(study_of, tmp_path, monkeypatch) -> None:

@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(arguments.command(arguments))
         if sys.stdout is not None:  # as where it was closed before the start
             sys.stdout.flush()  # here it may fail, as below, and not after the end
+        _print_no_more()  # progress that nobody read
         return code
     except WorkbenchError as err:
         print(f"workbench: {told(err)}", file=sys.stderr)
@@ -70,16 +71,18 @@ def _print_any_letter() -> None:
 def _is_unread() -> bool:
     """Tell whether whoever read what is printed has gone, as `head` goes."""
     poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        poll.register(stream.fileno(), 0)
     return any(seen & select.POLLERR for _, seen in poll.poll(0))
 
 
 def _print_no_more() -> None:
     """Give up what is still to be printed, if it cannot be: Python would try again at the end, and fail aloud."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

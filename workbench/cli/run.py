@@ -156,8 +156,6 @@ def _run(arguments: argparse.Namespace) -> int:
     with _cluster(arguments.cluster) as client:
         study = _study(arguments, client)
         run = study.start(resume=arguments.resume)
-        if study.layout and not arguments.quiet:
-            print(study.layout, file=sys.stderr)
         try:
             interrupted, failed = _watch(run, quiet=arguments.quiet), ""
         except FirstTrialsFailed as err:
@@ -227,11 +225,26 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:
-    """Follow the study to its end; Ctrl-C, a batch system's SIGTERM or a request ends it cleanly. Tell if one did."""
+    """Follow the study to its end; Ctrl-C or a request ends it cleanly. Tell if one did.
+
+    So do a batch system's SIGTERM and a terminal that is closed, unless ``nohup`` has it ignored.
+    """
     import signal
 
     from workbench.study.run import see_through
 
+    def hang_up(*_: object) -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell tells of its end, and the terminal of its own
+        raise KeyboardInterrupt
+
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    see_through(run, run.wait if quiet else partial(run.follow, out=sys.stderr))
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hang_up)
+    see_through(run, run.wait if quiet else partial(_follow, run))
     return run.stopped
+
+
+def _follow(run: "StudyRun") -> None:
+    if run.study.layout:
+        print(run.study.layout, file=sys.stderr)
+    run.follow(out=sys.stderr)

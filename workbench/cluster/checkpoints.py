@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
@@ -153,8 +153,11 @@ class CheckpointStore:
             As `load`.
         """
         _parts(name)  # it comes from the log: it must not lead out of the folder
-        with tempfile.TemporaryDirectory() as scratch:
-            local = self._fetched(name, Path(scratch) / "checkpoint") if self.remote else Path(self.root) / name
+        with ExitStack() as stack:
+            local = Path(self.root) / name
+            if self.remote:
+                scratch = stack.enter_context(tempfile.TemporaryDirectory())
+                local = self._fetched(name, Path(scratch) / "checkpoint")
             verify(local)
             yield local
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from workbench.core.errors import InvalidInput, file_errors
 
@@ -115,15 +116,38 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def part_of(place: Path) -> Path:
+    """Name what is hidden beside a place until it is whole: a name of its own, for others may write there too."""
+    return place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
+
+
+def refuse_what_exists(place: Path) -> None:
+    """Raise `InvalidInput` where there is something: before it is written, and again before what is whole moves in."""
+    if place.exists():
+        raise InvalidInput(f"{place} exists: choose another name")
+
+
+def scratch_beside(place: Path) -> "TemporaryDirectory[str]":
+    """Make a hidden folder for what is on its way to a place, on the same disk if that can be; it goes at the end."""
+    there = next(folder for folder in place.absolute().parents if folder.is_dir())
+    return TemporaryDirectory(prefix=".", suffix=".part", dir=there)
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Give a hidden folder to fill: at the end it takes its place, if that is free; of what fails nothing stays."""
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    """Give a hidden folder to fill: at the end it takes its place, if that is free; of what fails nothing stays.
+
+    Raises
+    ------
+    InvalidInput
+        It cannot be written there, or another was meanwhile.
+    """
+    part = part_of(folder)
     with file_errors(f"{folder} cannot be written"):
         try:
             part.mkdir(parents=True)
             yield part
+            refuse_what_exists(folder)
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -147,7 +171,7 @@ def whole_file(file: Path) -> Iterator[Path]:
             return
         place = Path(os.path.realpath(file))
         place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
+        part = part_of(place)
         try:
             yield part
             if place.exists():

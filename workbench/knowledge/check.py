@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
-from workbench.core.places import db_path
+from workbench.core.places import db_path, part_of, refuse_what_exists
 from workbench.core.protocols import BEGUN, TURNS, Event, Kind
 from workbench.core.showing import so_many
 from workbench.knowledge.lock import driver_of, private
@@ -118,11 +118,10 @@ def backup(path: str | Path, target: str | Path) -> Path:
         The knowledge base cannot be read, or its copy not be written there.
     """
     path, target = db_path(path), Path(target)
-    part = target.with_name(f".{target.name}.part")
+    part = part_of(target)
     try:
         with closing(open_for_reading(path)) as source:
-            if target.exists():
-                raise InvalidInput(f"{target} exists: choose another name for the backup")
+            refuse_what_exists(target)
             for left in (target.with_name(f"{target.name}-{kind}") for kind in ("wal", "journal")):
                 if left.exists():  # SQLite would write it into the copy
                     raise InvalidInput(f"{left} is left of another database: delete it, or choose another name")
@@ -132,11 +131,11 @@ def backup(path: str | Path, target: str | Path) -> Path:
                     "deleted in one would be gone in the other: choose another name or folder for the backup"
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
-            part.unlink(missing_ok=True)
             open(part, "xb", opener=private).close()  # private from the first byte, as the knowledge base itself
             with closing(sqlite3.connect(part)) as copy:
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")  # one file, to be carried away
+        refuse_what_exists(target)  # as another backup meanwhile
         os.replace(part, target)
     except (OSError, sqlite3.Error) as err:
         why = getattr(err, "strerror", None) or err

@@ -52,9 +52,9 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     """
     if trial is not None and not (number := whole(0)).fits(trial):
         raise InvalidInput(f"{action} takes the number of a trial, {number.words}, got {trial!r}")
-    text = json.dumps({"action": action, "trial": trial, "data": data}, default=_plain)
     with KnowledgeBase(db) as kb:
-        kb[study]  # a name that is mistaken makes no folder
+        identity = kb[study].identity  # a name that is mistaken makes no folder
+    text = json.dumps({"study": identity, "action": action, "trial": trial, "data": data}, default=_plain)
     folder = inbox_path(db_path(db), study)
     folder.mkdir(mode=0o700, exist_ok=True)
     newest = max((int(file.name[:20]) for file in folder.glob("*.json") if file.name[:20].isdecimal()), default=0)
@@ -94,7 +94,7 @@ def _answer_remarks(path: Path, study: str) -> bool:
     """Answer the notes and tags that wait; tell whether there were any that nobody had answered."""
     with KnowledgeBase(path) as kb:
         recorded = kb[study]
-        past, seen = recorded.events_since(0)
+        past, seen = recorded.events_since()
         ledger = Ledger(past)  # of a large study it takes a while: read before the study is claimed
         try:
             log = StudyLog(path, study, resume=True)
@@ -104,7 +104,7 @@ def _answer_remarks(path: Path, study: str) -> bool:
             for event in recorded.events_since(seen)[0]:
                 ledger.see(event)
             ledger.pass_to(log.last_metric_s)
-            inbox, at = Inbox(path, study), ledger.at
+            inbox, at = Inbox(path, study, log.identity), ledger.at
             new = [request for request in inbox.waiting(REMARKS) if request.id not in ledger.requests]
             for request in new:
                 log.append(judge(request, ledger, at=at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere))
@@ -207,10 +207,12 @@ class Inbox:
     ----------
     db : Path
     study : str
+    identity : str, optional
+        The study's: what was asked of another of its name, which has been deleted meanwhile, is refused.
     """
 
-    def __init__(self, db: Path, study: str) -> None:
-        self._folder = inbox_path(db, study)
+    def __init__(self, db: Path, study: str, identity: str = "") -> None:
+        self._folder, self._identity = inbox_path(db, study), identity
         self._taken: list[Path] = []
 
     def __call__(self) -> Sequence[Request]:
@@ -220,17 +222,17 @@ class Inbox:
         """
         self.done()
         self._taken = self._files()
-        return [_read(file) for file in self._taken]
+        return [self._read(file) for file in self._taken]
 
     def waiting(self, actions: Collection[str]) -> Sequence[Request]:
         """Take only the requests of these kinds, and leave the others where they are."""
-        read = [(file, _read(file)) for file in self._files()]
+        read = [(file, self._read(file)) for file in self._files()]
         self._taken = [file for file, request in read if request.action in actions]
         return [request for _, request in read if request.action in actions]
 
     def holds(self, action: str) -> bool:
         """Tell whether a request of this kind has come in, and take none."""
-        return any(_read(file).action == action for file in self._files())
+        return any(self._read(file).action == action for file in self._files())
 
     def done(self) -> None:
         """Remove what was taken: it has been answered."""
@@ -243,26 +245,27 @@ class Inbox:
         files = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
         return [file for file in files if file.is_file()]
 
+    def _read(self, file: Path) -> Request:
+        """Read a request; one that makes no sense becomes one that will be refused with its own words."""
+        name = file.stem.encode("ascii", "backslashreplace").decode()  # whatever the file system calls a name
+        try:
+            if file.stat().st_size > _MOST_BYTES:
+                return Request(name, "unreadable request: too large")
+            request = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refused)
+            json.dumps(request, ensure_ascii=False).encode()  # half a surrogate pair can be read, not be written down
+            if self._identity and request.get("study") not in (None, "", self._identity):
+                return Request(name, "a request to another study of this name")
+            action, trial, data = request["action"], request.get("trial"), request.get("data", {})
+            if isinstance(action, str) and isinstance(data, dict) and (trial is None or type(trial) is int):
+                return Request(name, action, trial, data)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass
+        return Request(name, "unreadable request")
+
 
 def inbox_path(db: Path, study: str) -> Path:
     """Name the folder in which a study's requests wait."""
     return lock_path(db, study).with_suffix(".inbox")
-
-
-def _read(file: Path) -> Request:
-    """Read a request; one that makes no sense becomes one that will be refused with its own words."""
-    name = file.stem.encode("ascii", "backslashreplace").decode()  # whatever the file system calls a name
-    try:
-        if file.stat().st_size > _MOST_BYTES:
-            return Request(name, "unreadable request: too large")
-        request = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refused)
-        json.dumps(request, ensure_ascii=False).encode()  # half a surrogate pair can be read, but not be written down
-        action, trial, data = request["action"], request.get("trial"), request.get("data", {})
-        if isinstance(action, str) and isinstance(data, dict) and (trial is None or type(trial) is int):
-            return Request(name, action, trial, data)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
-    return Request(name, "unreadable request")
 
 
 def _nowhere(_: int) -> None:

@@ -14,16 +14,29 @@ from urllib.parse import quote
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.places import real_path
 
-_LONGEST_LOCK = 120  # characters of a lock's name that the study's takes: names of files have 255 bytes
+_LONGEST_FILE = 255  # bytes of a file's name
+_LONGEST_LOCK = 120  # characters of a lock's name that the study's takes
 _TAKEN = (BlockingIOError, PermissionError)  # what a lock that another holds is told as, also on network file systems
 _LONGEST_HOLDER = 4096  # bytes of what a driver writes into its lock
 
 
 def lock_path(path: Path, name: str) -> Path:
-    """Name the file that whoever drives a study holds locked; no two studies have one, and any file system takes it."""
+    """Name the file that whoever drives a study holds locked; no two studies have one, and any file system takes it.
+
+    Raises
+    ------
+    DatabaseError
+        The knowledge base's own name leaves too little for it.
+    """
     path, safe = real_path(path), quote(name, safe=" ").replace(".", "%2E")  # x.y in kb.db, y in kb.db.x
     if len(safe) > _LONGEST_LOCK:  # "+" stands in no quoted name
         safe = f"{safe[: _LONGEST_LOCK // 2]}+{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    beside = f".{safe}.inbox"  # the longest of those named after both
+    if (most := _LONGEST_FILE - len(beside)) < (n := len(os.fsencode(path.name))):
+        raise DatabaseError(
+            f"{path} has a name of {n} bytes, and at most {most} leave room for what stands beside it, …{beside}: "
+            "choose a shorter one"
+        )
     return path.with_name(f"{path.name}.{safe}.lock")
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,15 @@ from workbench.knowledge.schema import Unfinished, database_errors, open_for_rea
 
 POINT = np.dtype([("trial", "i4"), ("phase", "i4"), ("at", "f8"), ("name", "i4"), ("value", "f8")])
 """A metric point, as `RecordedStudy.points` gives them: at in seconds, name as an index."""
+
+
+class Seen(NamedTuple):
+    """The last event of a study that has been read: its number, when the study began, and the event's own seconds."""
+
+    seq: int
+    created_unix: float
+    at: float | None
+
 
 _PACKED = np.dtype([("key", "i8"), ("at", "f8"), ("value", "f8")])  # a third less for Python to unpack a row
 
@@ -64,6 +73,8 @@ class KnowledgeBase:
 
     def __init__(self, path: str | Path) -> None:
         self.path = db_path(path)
+        self._place = self.path.absolute()  # whatever folder the process goes to
+        self._file = _file_at(self._place)  # before it is opened: what takes its place meanwhile is noticed, not missed
         self._connection = open_for_reading(self.path)
 
     def __getitem__(self, name: str) -> "RecordedStudy":
@@ -72,7 +83,7 @@ class KnowledgeBase:
             row = self._connection.execute(query, (name,)).fetchone() if is_study_name(name) else None
             if row is not None:
                 spec = dict(json.loads(row[1]))
-                return RecordedStudy(name, spec, float(row[2]), int(row[0]), self._connection, self.path)
+                return RecordedStudy(name, spec, float(row[2]), int(row[0]), self._connection, self.path, self)
         raise StudyError(str(unknown("study", name, self)) if len(self) else f"{self.path} holds no study yet")
 
     def __iter__(self) -> Iterator[str]:
@@ -111,6 +122,11 @@ class KnowledgeBase:
         columns = ["name", "created", "state", "trials", "phases", "best_score", "wall_s"]
         return pd.DataFrame(rows, columns=columns)
 
+    @property
+    def replaced(self) -> bool:
+        """Whether the file that was opened is at its path no more: deleted, or another has taken its place."""
+        return _file_at(self._place) != self._file
+
     def close(self) -> None:
         """Close the connection; frames already read stay good."""
         self._connection.close()
@@ -148,6 +164,7 @@ class RecordedStudy:
     _id: int
     _connection: sqlite3.Connection
     _path: Path
+    _kb: KnowledgeBase
 
     @property
     def identity(self) -> str:
@@ -167,20 +184,30 @@ class RecordedStudy:
         with database_errors(self._path):
             return decode_events(self._connection, self._id, kinds=kinds)
 
-    def events_since(self, seq: int) -> tuple[list[Event], int]:
-        """Read the events logged after number `seq` (0: all), and the number to ask with next time.
+    def events_since(self, seen: Seen | None = None) -> tuple[list[Event], Seen | None]:
+        """Read the events logged since a look, by default all, and what to ask with next time.
 
         Raises
         ------
         StudyError
-            The study was deleted since it was opened; one begun later may have its number, and those of its events.
+            It is not the study that was seen: it was deleted, and may have been begun anew or unpacked under the
+            numbers that were its own, or an older copy of the knowledge base took the place of the file.
         """
-        query = "SELECT max(seq), (SELECT created_unix FROM studies WHERE id = ?) FROM events WHERE study = ?"
+        query = (
+            "SELECT (SELECT created_unix FROM studies WHERE id = ?1), (SELECT max(seq) FROM events WHERE study = ?1), "
+            "(SELECT at_s FROM events WHERE study = ?1 AND seq = ?2)"
+        )
+        after = 0 if seen is None else seen.seq
         with database_errors(self._path):
-            last, created_unix = self._connection.execute(query, (self._id, self._id)).fetchone()
-            if created_unix != self.created_unix:
-                raise StudyError(f"study {self.name!r} was deleted from {self._path} since it was opened: open it anew")
-            return decode_events(self._connection, self._id, seq, last or 0), max(seq, last or 0)
+            created_unix, last, at = self._connection.execute(query, (self._id, after)).fetchone()
+            same = created_unix == self.created_unix and seen in (None, Seen(after, created_unix, at))
+            if not same or self._kb.replaced:
+                raise StudyError(
+                    f"study {self.name!r} is not what was opened: it was deleted from {self._path}, or that file "
+                    "was moved or replaced: open it anew"
+                )
+            events = decode_events(self._connection, self._id, after, last or 0)
+        return events, Seen(last, created_unix, events[-1].at) if events else seen
 
     def metrics(self, after: int = 0, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Read metric points in order: seq, trial, phase, at_s (seconds), name, value.
@@ -335,6 +362,15 @@ class RecordedTrial:
             if len(frame)
         ]
         return f"<p>{escape(repr(self))}</p>{''.join(tables)}"
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Tell files apart that have one name after another; ``None``: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def identity_of(connection: sqlite3.Connection, study: int) -> str:

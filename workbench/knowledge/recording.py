@@ -14,7 +14,7 @@ import pandas as pd
 
 from workbench.core.domains import spaced
 from workbench.core.errors import DatabaseError, InvalidInput
-from workbench.core.places import is_study_name, whole_folder
+from workbench.core.places import is_study_name, refuse_what_exists, whole_folder
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.reader import KnowledgeBase, check_event
@@ -111,8 +111,7 @@ def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, 
         There is no such file, or no such study in it.
     """
     folder = Path(folder)
-    if folder.exists():
-        raise InvalidInput(f"{folder} exists: choose another folder")
+    refuse_what_exists(folder)
     if points < 2:
         raise InvalidInput(f"a curve needs 2 points or more, got {points}")
     with KnowledgeBase(db) as kb:

@@ -53,6 +53,10 @@ class Unfinished(DatabaseError):
     """What was being written when a driver or the disk failed is to be taken back: a reader may not, a writer does."""
 
 
+class Held(DatabaseError):
+    """Another process has held the file for longer than is waited for; it can be tried again."""
+
+
 # what reading nonsense raises, deep nesting and numbers without bounds among it
 NONSENSE = (
     LookupError, ValueError, TypeError, AttributeError, AssertionError, StopIteration, ArithmeticError, RecursionError
@@ -170,7 +174,7 @@ def database_errors(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as err:
         code = getattr(err, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in HELD:  # the low byte: the kind, whatever the occasion
-            raise DatabaseError(f"{path} is held by another process ({err}): end that, or try again") from None
+            raise Held(f"{path} is held by another process ({err}): end that, or try again") from None
         if code in FULL:
             raise DatabaseError(f"{path} cannot be opened, the disk is full: make space") from None
         if code in _INTERRUPTED:

@@ -14,7 +14,7 @@ from typing import IO, Any
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.places import check_study_name, real_path
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge.lock import claim
+from workbench.knowledge.lock import claim, lock_path
 from workbench.knowledge.reader import decode_events, identity_of, last_metric_of
 from workbench.knowledge.schema import FULL, HELD, database_errors, open_for_writing
 
@@ -57,6 +57,7 @@ class StudyLog:
         if resume and not self._path.exists():  # to look for what is not there makes nothing
             raise StudyError(f"no study {name!r} to resume, for there is no {self._path}: start it without resume=True")
         text = "" if resume else _spec_text(name, spec)
+        lock_path(self._path, name)  # can be named
         self._connection = open_for_writing(self._path)
         self._name, self._inode = name, os.stat(self._path).st_ino
         self._driver: IO[str] | None = None

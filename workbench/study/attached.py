@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.knowledge import Controls, Frames, RecordedStudy
+    from workbench.knowledge.reader import Seen
     from workbench.study.results import Results
     from workbench.viz.dashboard import Dashboard
 
@@ -59,7 +60,8 @@ class AttachedStudy:
             self._follow_from_the_start(kb[name])
 
     def _follow_from_the_start(self, study: "RecordedStudy") -> None:
-        self._created_unix, self._seen, self._read = study.created_unix, 0, 0  # events taken in, points
+        self._seen: Seen | None = None  # of its events
+        self._read = 0  # points
         self._progress = Progress(size_of_record(study.spec))  # until the log's first event tells the size
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
@@ -130,11 +132,14 @@ class AttachedStudy:
 
         with KnowledgeBase(self.db) as kb:
             study = kb[self.name]
-            if study.created_unix != self._created_unix:  # it was deleted, and one of its name has been begun
-                self._follow_from_the_start(study)
             # before the events, which then tell of every trial that has reported
-            points, self._read, _ = study.points(("frames",), max(self._read, study.last_point - _GLANCE))
-            events, self._seen = study.events_since(self._seen)
+            points, read, _ = study.points(("frames",), max(self._read, study.last_point - _GLANCE))
+            try:
+                events, self._seen = study.events_since(self._seen)
+            except StudyError:  # another has taken its place
+                self._follow_from_the_start(study)
+                return self.progress
+            self._read = read
         reports = (
             Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {"frames": frames}})
             for trial, phase, at, _, frames in points[points["name"] == 0].tolist()

@@ -9,18 +9,17 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.describe import hands_on_weights
-from workbench.core.errors import CheckpointError, InvalidInput, StudyError, file_errors
+from workbench.core.errors import CheckpointError, DatabaseError, StudyError, file_errors
 from workbench.core.ledger import RAN_OUT, Ledger
-from workbench.core.places import db_path
+from workbench.core.places import db_path, refuse_what_exists, scratch_beside
 from workbench.core.protocols import BEGUN, Event
 from workbench.core.record import last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
@@ -104,7 +103,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     from workbench.knowledge.lock import claim, private
 
     db, file = db_path(db), Path(file)
-    _refuse_what_exists(file)
+    refuse_what_exists(file)
     with KnowledgeBase(db) as kb:
         if kb[name].spec.get("simulated"):
             raise StudyError(f"study {name!r} was simulated, and nothing trained that could go on elsewhere: record it")
@@ -117,8 +116,9 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
         file.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         stack.callback(part.unlink, missing_ok=True)
-        log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / LOG
-        _copy_log(db, name, log)
+        log = Path(stack.enter_context(scratch_beside(file))) / LOG
+        with errors_of_copy(log, file):
+            _copy_log(db, name, log)
         with KnowledgeBase(log) as kb:
             spec, events = kb[name].spec, kb[name].events()
         with open(part, "xb", opener=private) as stream, zipfile.ZipFile(stream, "w") as archive:
@@ -126,14 +126,9 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
             kept, lost = _add_checkpoints(archive, store, *needed(spec, events))
             packed = Pack(file, name, spec, _versions_of(events), kept, lost)
             archive.writestr(zipfile.ZipInfo(ABOUT, _STAMP), json.dumps(_about(packed, events), indent=1))
-        _refuse_what_exists(file)  # as another study that was packed meanwhile
+        refuse_what_exists(file)  # as another study that was packed meanwhile
         os.replace(part, file)
     return packed
-
-
-def _refuse_what_exists(file: Path) -> None:
-    if file.exists():
-        raise InvalidInput(f"{file} exists: choose another file")
 
 
 def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str], list[str]]:
@@ -165,6 +160,18 @@ def _copy_log(db: Path, name: str, target: Path) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
     if wrong := unmendable(target):
         raise StudyError(f"study {name!r} cannot be resumed, here or elsewhere: {wrong}")
+
+
+@contextmanager
+def errors_of_copy(log: Path, place: Path) -> Iterator[None]:
+    """Tell of a log that is on its way to a place, on whose disk it is, under the place's name."""
+    from workbench.knowledge.schema import database_errors
+
+    try:
+        with database_errors(log):
+            yield
+    except DatabaseError as err:
+        raise type(err)(str(err).replace(str(log), str(place))) from None
 
 
 def unmendable(log: Path) -> str:

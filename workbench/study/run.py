@@ -59,8 +59,8 @@ class StudyRun(AttachedStudy):
         self._stopping = threading.Event()
         self._over = threading.Event()
         log = StudyLog(self.db, study.name, study.spec, resume=resume)
-        self._inbox = Inbox(self.db, study.name)
         try:
+            self._inbox = Inbox(self.db, study.name, log.identity)
             self._inbox.waiting([_STOP])  # of a driver that has ended
             self._inbox.done()
             past = log.events()
@@ -249,11 +249,18 @@ class StudyRun(AttachedStudy):
 
 
 def see_through(run: StudyRun, watch: Callable[[], object]) -> bool:
-    """Watch a study to its end. Ctrl-C ends it cleanly, a second one leaves at once; tell whether the first came."""
+    """Watch a study to its end. Ctrl-C ends it cleanly, a second one leaves at once; tell whether the first came.
+
+    It runs on where nobody reads any more what is told of it.
+    """
     try:
-        watch()
+        try:
+            watch()
+        except OSError:  # of what it is told to: the study's own would come again
+            run.wait()
     except KeyboardInterrupt:
-        sys.stderr.write("\nending the study; press Ctrl-C again to leave at once\n")
+        with suppress(OSError):
+            sys.stderr.write("\nending the study; press Ctrl-C again to leave at once\n")
         run.stop()
         run.wait()
         return True

@@ -3,7 +3,6 @@
 import json
 import shutil
 import sqlite3
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -22,10 +21,11 @@ from workbench.core.places import (
     in_home,
     is_study_name,
     private_folder,
+    scratch_beside,
 )
 from workbench.core.protocols import BEGUN
 from workbench.core.record import started_from
-from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, unmendable
+from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, errors_of_copy, unmendable
 from workbench.study.saved import checkpoint_store, refuse_anothers
 
 if TYPE_CHECKING:
@@ -63,16 +63,17 @@ def unpack(
     if checkpoints is not None:
         check_checkpoints(checkpoints)
         checkpoints = in_home(checkpoints)
-    with file_errors(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
+    with file_errors(f"{file} cannot be unpacked into {db}"), _damage_told(file), ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(file))
         members = _members(archive, file.stat().st_size)
         pack = _read_about(archive, members, file)
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        scratch = Path(stack.enter_context(scratch_beside(db)))
         _extract(archive, members[LOG], scratch / LOG)
         _check_log(scratch / LOG, pack)
-        _tell_place(scratch / LOG, checkpoints)
         called = name or pack.name
         refuse_taken(db, called)
+        with errors_of_copy(scratch / LOG, db):
+            _tell_place(scratch / LOG, checkpoints)
         _take_in(archive, members, pack, scratch, db, called, checkpoints)
     return replace(pack, name=called)
 

@@ -26,8 +26,8 @@ def ends_while_read(log) -> Iterator[None]:
     """Let a study's driver end just after a view has read its events."""
     real = RecordedStudy.events_since
 
-    def ends(study, seq):
-        read = real(study, seq)
+    def ends(study, seen):
+        read = real(study, seen)
         log.append([Event(Kind.STUDY_ENDED, 20.0)])
         log.close()
         return read

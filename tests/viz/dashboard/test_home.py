@@ -1,12 +1,15 @@
 """The studies of a knowledge base, opened and compared."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.viz.dashboard.conftest import SPEC, Telling, ends_while_read, in_order
 from workbench import home
 from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, StudyLog, delete
+from workbench.knowledge import Controls, StudyLog, backup, delete, schema
 from workbench.viz.dashboard import Comparison, Dashboard, Home
 
 FOREVER = 3600.0
@@ -129,7 +132,7 @@ def test_a_study_begun_under_a_name_that_was_deleted_is_another(page, db):
     assert (told["state"], told["seconds"]) == ("running", round(max(e.at for e in in_order()[:9]), 1))
     assert page.error == ""
     page.board.refresh()
-    assert "was deleted" in page.board.error
+    assert "is not what was opened" in page.board.error
     log.close()
 
 
@@ -146,6 +149,37 @@ def test_a_knowledge_base_that_was_deleted_and_made_anew_is_another(page, db):
     told = [[study["name"] for study in message["studies"]] for message in page.said if message["type"] == "snapshot"]
     assert told == [[], ["old"], [], ["new"], ["newer"]]
     assert page.error == ""
+
+
+def test_of_a_knowledge_base_that_was_restored_an_open_study_says_so(page, db, tmp_path):
+    write(db, "one").close()
+    copy = backup(db, tmp_path / "copies" / "copy.db")
+    log = StudyLog(db, "one", resume=True)
+    log.append([Event(Kind.STUDY_ENDED, 20.0)])
+    log.close()
+    page.selected = ["one"]
+    page.refresh()
+    _delete_file(db)
+    copy.rename(db)
+    page.board.refresh()
+    assert "'one' is not what was opened: it was deleted" in page.board.error
+    page.refresh()
+    assert [(s["name"], s["state"]) for s in page.said[-1]["studies"]] == [("one", "abandoned")]
+    assert page.error == ""
+
+
+def test_a_knowledge_base_that_another_process_holds_is_waited_for(db, monkeypatch):
+    write(db, "one").close()
+    monkeypatch.setattr(schema, "_WAIT_S", 0)
+    with closing(sqlite3.connect(db)) as greedy:
+        greedy.execute("PRAGMA locking_mode = EXCLUSIVE")
+        greedy.execute("BEGIN EXCLUSIVE")
+        page = _Telling(db, refresh_s=FOREVER)
+        page.refresh()
+        assert "is held by another process" in page.error
+    page.refresh()
+    assert (page.error, [study["name"] for study in page._rows()]) == ("", ["one"])
+    page.close()
 
 
 def _delete_file(db):

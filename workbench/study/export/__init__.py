@@ -50,11 +50,11 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
         if to == "csv":
             frames = study.frames()
             with writing(place):
-                own_folder(Path(place), name)
+                own_folder(Path(place), name, study.identity)
                 frames.export(place)
             return place
         exporter = exporter_of(to, place)
-        exporter.open(name, study.spec, study.created_unix)
+        exporter.open(name, study.spec, study.created_unix, study.identity)
         exporter(whole_log(study))
         with writing(place):
             exporter.close()

@@ -39,13 +39,13 @@ class Exporter(ABC):
 
         with KnowledgeBase(study.db) as kb:
             recorded = kb[study.name]
-            self.open(study.name, recorded.spec, recorded.created_unix)
+            self.open(study.name, recorded.spec, recorded.created_unix, recorded.identity)
             if past:
                 self(whole_log(recorded))
 
-    def open(self, name: str, spec: Mapping[str, Any], created_unix: float) -> None:
-        """Begin anew with a study."""
-        self.name, self.spec, self.created_unix = name, spec, created_unix
+    def open(self, name: str, spec: Mapping[str, Any], created_unix: float, identity: str = "") -> None:
+        """Begin anew with a study; by its identity its export is told from that of another of its name."""
+        self.name, self.spec, self.created_unix, self.identity = name, spec, created_unix, identity
         self.ledger = Ledger()
         self.scores: dict[int, dict[int, float]] = {}  # trial → phase → score
         self.last: dict[int, Mapping[str, float]] = {}  # trial → metrics of its last phase
@@ -103,15 +103,15 @@ def step_of(event: Event) -> int:
     return event.phase or 0 if event.kind is Kind.PHASE_ENDED else round(event.at)
 
 
-def own_folder(folder: Path, name: str, made: str = "") -> None:
+def own_folder(folder: Path, name: str, identity: str, made: str = "") -> None:
     """Take a folder for a study's export, less what an earlier one made there; anything else is refused, or stays.
 
     Parameters
     ----------
     folder : Path
         Made if it is missing.
-    name : str
-        The study's, which marks the folder.
+    name, identity : str
+        The study's, which mark the folder.
     made : str
         Pattern of the names of the folders that such an export makes.
     """
@@ -120,13 +120,26 @@ def own_folder(folder: Path, name: str, made: str = "") -> None:
         raise InvalidInput(f"{folder} is a file: choose a folder")
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
         raise InvalidInput(f"{folder} holds something else: choose another folder")
-    whose = mark.read_text("utf-8", "replace") if mark.exists() else ""  # earlier versions wrote no name
+    marked = mark.read_text("utf-8", "replace") if mark.exists() else ""  # earlier versions wrote no name, or no more
+    whose, _, of = marked.partition("\n")
     if whose not in ("", name):
         raise InvalidInput(f"{folder} holds an export of study {whose!r}, not of {name!r}: choose another folder")
+    refuse_anothers(str(folder), name, of, identity)
     for earlier in folder.glob(made) if made else ():
         shutil.rmtree(earlier, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    mark.write_text(name, encoding="utf-8")
+    mark.write_text(f"{name}\n{identity}", encoding="utf-8")
+
+
+def refuse_anothers(place: str, name: str, marked: object, identity: str) -> None:
+    """Refuse to replace the export of another study of the same name, as of another knowledge base.
+
+    A mark of before, or of a study that has no identity, tells none: that export is taken for the study's own.
+    """
+    if isinstance(marked, str) and marked and identity and marked != identity:
+        raise InvalidInput(
+            f"{shown(place)} holds an export of another study {name!r}: choose another place, or remove that one"
+        )
 
 
 def shown(place: str) -> str:

@@ -10,12 +10,13 @@ from workbench.study.export.exporter import (
     needed,
     numbers_of,
     own_database,
+    refuse_anothers,
     shown,
     step_of,
     storage_url,
 )
 
-_MARK = "rl-workbench.study"
+_MARK, _WHOSE = "rl-workbench.study", "rl-workbench.identity"
 _MOST = 500  # metrics, parameters or tags in one request
 
 
@@ -45,13 +46,16 @@ class MLflowExport(Exporter):
         there = client.get_experiment_by_name(self.name)
         if there is None:
             self._experiment = client.create_experiment(self.name, tags={_MARK: self.name})
-            return
-        if _MARK not in there.tags or there.lifecycle_stage != "active":
+        elif _MARK in there.tags and there.lifecycle_stage == "active":
+            refuse_anothers(self.place, self.name, there.tags.get(_WHOSE), self.identity)
+            self._experiment = there.experiment_id
+        else:
             raise InvalidInput(
                 f"{shown(self.place)} holds an experiment {self.name!r} of somebody else's, or a deleted one: "
                 "choose another place"
             )
-        self._experiment = there.experiment_id
+        if self.identity:
+            client.set_experiment_tag(self._experiment, _WHOSE, self.identity)
         while earlier := client.search_runs([self._experiment], max_results=1000):
             for run in earlier:
                 client.delete_run(run.info.run_id)

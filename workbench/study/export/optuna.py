@@ -11,7 +11,14 @@ from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Config, Scalar
 from workbench.core.record import size_of_record, space_of_record
-from workbench.study.export.exporter import Exporter, needed, own_database, shown, storage_url
+from workbench.study.export.exporter import (
+    Exporter,
+    needed,
+    own_database,
+    refuse_anothers,
+    shown,
+    storage_url,
+)
 
 _MARK = "rl-workbench"
 
@@ -47,6 +54,7 @@ class OptunaExport(Exporter):
                 raise InvalidInput(
                     f"{shown(self.place)} holds a study {self.name!r} of somebody else's: choose another place"
                 )
+            refuse_anothers(self.place, self.name, existing.user_attrs[_MARK], self.identity)
             optuna.delete_study(study_name=self.name, storage=self._storage)
 
     def _made(self) -> Any:
@@ -58,7 +66,7 @@ class OptunaExport(Exporter):
             storage=self._storage, study_name=self.name, directions=[f"{mode}imize" for mode in modes]
         )
         self._optuna.logging.set_verbosity(verbosity)
-        study.set_user_attr(_MARK, True)
+        study.set_user_attr(_MARK, self.identity or True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Optuna calls the names of objectives experimental
             study.set_metric_names(["score"] if aim.second is None else ["score", aim.second])

@@ -31,7 +31,7 @@ class TensorBoardExport(Exporter):
         needed("tensorboard", "TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
-        own_folder(self.folder, self.name, "trial-[0-9]*")
+        own_folder(self.folder, self.name, self.identity, "trial-[0-9]*")
         self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
 
     def _writer(self, trial: int) -> Any:

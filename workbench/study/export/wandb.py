@@ -28,7 +28,7 @@ class WandbExport(Exporter):
 
     def _clear(self) -> None:
         self._wandb = needed("wandb", "Weights & Biases")
-        own_folder(self.folder, self.name, "wandb")
+        own_folder(self.folder, self.name, self.identity, "wandb")
         self._runs: dict[int, Any] = {}
         self._over: set[int] = set()
         self._waiting: dict[int, list[dict[str, float]]] = {}

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from workbench.core.protocols import Event
 from workbench.knowledge import KnowledgeBase, holder_of, lock_path
-from workbench.knowledge.reader import POINT
+from workbench.knowledge.reader import POINT, Seen
 
 READ = ("score", "frames", "pps", "tps", "policy_lag_mean", "prediction_queue", "training_queue")
 SCORE, FRAMES = READ.index("score"), READ.index("frames")
@@ -57,7 +57,7 @@ class Feed:
             self._kb.close()
             raise
         self._lock = lock_path(self._kb.path, name)  # it is looked at twice a second: finding its name takes longer
-        self._events = 0
+        self._events: Seen | None = None
         self._metrics = 0
         self._was_driven = False  # before the last events were read
 

@@ -16,7 +16,9 @@ from workbench.core.record import size_of_record
 from workbench.core.showing import titled
 from workbench.knowledge import KnowledgeBase, RecordedStudy, driver_of, names_taken
 from workbench.knowledge.frames import intervention_row
+from workbench.knowledge.reader import Seen
 from workbench.knowledge.remarks import tags_of
+from workbench.knowledge.schema import Held
 from workbench.viz.dashboard.board import Message
 from workbench.viz.dashboard.comparison import Comparison
 from workbench.viz.dashboard.dashboard import Dashboard
@@ -63,9 +65,9 @@ class Home(Live):
 
     def __init__(self, db: str | Path = DEFAULT_DB, *, refresh_s: float = 2.0) -> None:
         self._db = db_path(db)
-        names_taken(self._db)  # refuses what is there and is no knowledge base
+        with suppress(Held):  # which is said and waited for, as where it comes later
+            names_taken(self._db)  # refuses what is there and is no knowledge base
         self._kb: KnowledgeBase | None = None
-        self._file: tuple[int, int] | None = None  # which one it reads
         self._studies: dict[str, _Followed] = {}
         self._sent: list[dict[str, Any]] | None = None
         self._problem = ""  # why what is selected cannot be opened
@@ -86,12 +88,11 @@ class Home(Live):
 
     def _open(self) -> None:
         """Open the knowledge base once it is there, and anew where its file was deleted and another took its place."""
-        file = _file_at(self._db)
-        if self._kb is not None and file != self._file:
+        if self._kb is not None and self._kb.replaced:
             self._kb.close()
             self._kb, self._studies = None, {}
-        if self._kb is None and file is not None:
-            self._kb, self._file = KnowledgeBase(self._db), file
+        if self._kb is None and self._db.exists():
+            self._kb = KnowledgeBase(self._db)
 
     def _followed(self, name: str, kb: KnowledgeBase) -> "_Followed":
         """Read what is new of a study; all of one that was begun under a name that had been deleted."""
@@ -143,21 +144,13 @@ class Home(Live):
             self._kb.close()
 
 
-def _file_at(path: Path) -> tuple[int, int] | None:
-    """Tell files apart that have one name after another; ``None``: there is none."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 class _Followed:
     """What is told of one study: a fold of its events, without points."""
 
     def __init__(self, study: RecordedStudy, db: Path) -> None:
         self._study, self._db = study, db
-        self._ledger, self._seen = Ledger(), 0
+        self._ledger = Ledger()
+        self._seen: Seen | None = None
         self._asked: list[Mapping[str, Any]] = []
         self._driven = False
 
