@@ -210,7 +210,8 @@ def test_what_left_during_its_last_evaluation_makes_up_for_it_and_trains_no_furt
     metrics = train(again)
     close(again)
     assert (metrics["updates"], metrics["eval_score"]) == (4, 3)
-    assert played == [derived(0, 5, updates) for updates in (2, 4, 4)]
+    assert played[0] in [derived(0, 5, updates) for updates in (2, 3)]  # a rank that sleeps sees the next
+    assert played[1:] == [derived(0, 5, 4)] * 2
 
 
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
