@@ -91,7 +91,7 @@ def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: 
         update(dtick=1, exponentformat="power", **place)
     elif scale.kind == "category":
         labels = [theme.brief(word) for word in scale.order]
-        turn = 0 if sum(map(len, labels)) <= 40 else -40
+        turn = 0 if sum(len(label) + 2 for label in labels) <= 44 else -40  # room between them, too
         update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
         update(tickfont={"size": 10}, tickangle=turn, **place)
 
