@@ -200,9 +200,7 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
             + (f"tune it by SB3, SB3('PPO', {name!r}), or " if by_sb3 else "")
             + "make them discrete by a wrapper, wrappers=['my_module:MyWrapper']"
         )
-    first = int(actions.start)
-    if first:
-        env = TransformAction(env, lambda action: action + first, spaces.Discrete(int(actions.n)))
+    env = counted_from_zero(env)
     if isinstance(space, spaces.Box) and len(space.shape) == 1:
         return env
     if isinstance(space, spaces.Box) and (channels := _channel_axis(space)) is not None:
@@ -216,6 +214,23 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
             "that does, wrappers=['my_module:MyWrapper'], or try SB3"
         )
     return env
+
+
+def counted_from_zero(env: gymnasium.Env) -> gymnasium.Env:
+    """Wrap an environment whose actions are counted from another number, so that 0 is the first of them.
+
+    One that needs nothing comes back as it is.
+    """
+    actions = env.action_space
+    match actions:
+        case spaces.Discrete():
+            counted: spaces.Space[Any] = spaces.Discrete(int(actions.n))
+        case spaces.MultiDiscrete():
+            counted = spaces.MultiDiscrete(actions.nvec)
+        case _:
+            return env
+    first = actions.start
+    return TransformAction(env, lambda action: action + first, counted) if np.any(first) else env
 
 
 def _channel_axis(space: spaces.Box) -> int | None:

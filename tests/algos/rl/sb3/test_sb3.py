@@ -119,6 +119,21 @@ class Lives(gymnasium.Env):
 gymnasium.register("SB3Lives-v0", Lives)
 
 
+class Shifted(Lives):
+    """Takes actions that are counted from another number than 0, and keeps which they were."""
+
+    def __init__(self, actions):
+        self.action_space, self.seen = actions, set()
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.seen.add(tuple(np.atleast_1d(action).tolist()))
+        return super().step(action)
+
+
+gymnasium.register("SB3Shifted-v0", Shifted)
+
+
 class Text(Picture):
     observation_space = spaces.Text(3)
 
@@ -536,6 +551,23 @@ def test_a_game_given_actions_that_are_no_numbers_is_not_to_blame():
         next(trial.model.actor.parameters()).fill_(np.nan)
     with pytest.raises(FloatingPointError, match=r"training diverged: a weight is no longer a number"):
         trial.train_phase(silent)
+    trial.close()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "actions", "all_of_them"),
+    [
+        ("PPO", spaces.Discrete(3, start=-1), {(-1,), (0,), (1,)}),
+        ("DQN", spaces.Discrete(2, start=5), {(5,), (6,)}),
+        ("PPO", spaces.MultiDiscrete([2, 2], start=[1, -1]), {(1, -1), (1, 0), (2, -1), (2, 0)}),
+    ],
+)
+def test_actions_are_counted_from_where_the_environment_counts_them(algorithm, actions, all_of_them):
+    settings = SMALL_PPO if algorithm == "PPO" else OFF
+    given = {"min_games": 1, "env_kwargs": {"actions": actions}}
+    trial = SB3(algorithm, "SB3Shifted-v0", Budget(frames=64), settings, **given)({}, 0)
+    trial.train_phase(silent)
+    assert trial.model.env.envs[0].unwrapped.seen == all_of_them
     trial.close()
 
 
