@@ -194,10 +194,9 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
     """
     actions, space = env.action_space, env.observation_space
     if not isinstance(actions, spaces.Discrete):
-        by_sb3 = isinstance(actions, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary)
         raise InvalidInput(
-            f"{name} has actions {actions}, discrete ones are needed here: "
-            + (f"tune it by SB3, SB3('PPO', {name!r}), or " if by_sb3 else "")
+            f"{name} has actions {short(actions)}, discrete ones are needed here: "
+            + (f"tune it by SB3, SB3('PPO', {name!r}), or " if sb3_plays(actions) else "")
             + "make them discrete by a wrapper, wrappers=['my_module:MyWrapper']"
         )
     env = counted_from_zero(env)
@@ -214,6 +213,16 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
             "that does, wrappers=['my_module:MyWrapper'], or try SB3"
         )
     return env
+
+
+def sb3_plays(actions: spaces.Space[Any]) -> bool:
+    """Tell whether there is an algorithm of SB3's for such actions: it plays a Box by floats, and one row of others."""
+    match actions:
+        case spaces.Box():
+            return actions.dtype.kind == "f"
+        case spaces.MultiDiscrete() | spaces.MultiBinary():
+            return len(actions.shape) == 1
+    return isinstance(actions, spaces.Discrete)
 
 
 def counted_from_zero(env: gymnasium.Env) -> gymnasium.Env:

@@ -134,6 +134,22 @@ class Shifted(Lives):
 gymnasium.register("SB3Shifted-v0", Shifted)
 
 
+class Spaces(Lives):
+    """Shows samples of a space, takes actions of another."""
+
+    def __init__(self, shown=Lives.observation_space, actions=Lives.action_space):
+        self.observation_space, self.action_space = shown, actions
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), super().reset()[1]
+
+    def step(self, action):
+        return self.observation_space.sample(), *super().step(action)[1:]
+
+
+gymnasium.register("SB3Spaces-v0", Spaces)
+
+
 class Text(Picture):
     observation_space = spaces.Text(3)
 
@@ -651,6 +667,60 @@ def test_numbers_that_are_not_of_their_space_are_told(space, shown, within, insi
         return
     with pytest.raises(InvalidInput, match=r"what Mine-v0 gives cannot be taken \(ValueError: an observation .*, of "):
         game.reset()
+
+
+FLATTEN = "gymnasium.wrappers:FlattenObservation"
+UNREAD = {
+    "several rows": (spaces.MultiDiscrete([[2, 3], [2, 2]]), r"MultiDiscrete.*, and SB3 reads .* of one axis"),
+    "a number": (spaces.Box(0, 1, ()), r"Box\(0.0, 1.0, \(\), float32\), and SB3 reads Box of one axis at least"),
+    "a number in a dict": (spaces.Dict(a=spaces.Box(0, 1, ())), r"Box.* within a Dict, and"),
+    "one of two": (spaces.OneOf([spaces.Discrete(2), spaces.Box(0, 1, (2,))]), r"OneOf"),
+    "a dict in a dict": (spaces.Dict(a=spaces.Dict(b=spaces.Discrete(2))), r"Dict\('b'.* within a Dict, and"),
+    "counted from 2": (spaces.Discrete(4, start=2), r"Discrete\(4, start=2\), .* counted from 0"),
+    "each from its own": (spaces.MultiDiscrete([2, 2], start=[0, 1]), r"MultiDiscrete.* counted from 0"),
+    "normalised": (spaces.Discrete(4), r"Discrete\(4\), and SB3 reads Box with normalize=True, alone"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+@pytest.mark.filterwarnings("ignore")
+def test_observations_that_sb3_cannot_read_are_refused_with_the_wrapper_that_helps(kind):
+    space, line = UNREAD[kind]
+    given = {"hyperparameters": SMALL_PPO, "env_kwargs": {"shown": space}, "normalize": kind == "normalised"}
+    says = f"^PPO cannot play SB3Spaces-v0: it shows {line}.*: put .*{FLATTEN}"
+    with pytest.raises(InvalidInput, match=says) as caught:
+        SB3("PPO", "SB3Spaces-v0", **given)
+    assert "\n" not in str(caught.value)
+    trial = SB3("PPO", "SB3Spaces-v0", Budget(frames=32), min_games=1, wrappers=[FLATTEN], **given)({}, 0)
+    assert trial.train_phase(silent)["games"] > 1
+    trial.close()
+
+
+@pytest.mark.parametrize("space", [spaces.Box(0, 1, (0,)), spaces.Sequence(spaces.Discrete(2))])
+def test_observations_that_nothing_flattens_ask_for_a_wrapper_of_one_s_own(space):
+    with pytest.raises(InvalidInput, match=r"it shows (Box|Sequence).*: put a wrapper .*'my_module:MyWrapper'\]$"):
+        SB3("PPO", "SB3Spaces-v0", env_kwargs={"shown": space})
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        spaces.MultiDiscrete([[2, 3], [2, 2]]),
+        spaces.MultiBinary([2, 2]),
+        spaces.Box(0, 3, (2,), np.int64),
+        spaces.Dict(a=spaces.Discrete(2)),
+    ],
+)
+def test_actions_that_sb3_does_not_give_are_refused_with_those_that_it_does(actions):
+    told = r"^PPO cannot play SB3Spaces-v0: it has actions .*, and SB3 plays Box of floats, .*'my_module:MyWrapper'\]$"
+    with pytest.raises(InvalidInput, match=told) as caught:
+        SB3("PPO", "SB3Spaces-v0", env_kwargs={"actions": actions})
+    assert "\n" not in str(caught.value)
+
+
+def test_an_algorithm_that_reads_vectors_alone_is_told_with_the_wrapper_that_makes_one():
+    with pytest.raises(InvalidInput, match=r"ARS has no policy that reads Dict.*, only .*: put .*:FlattenObservation"):
+        SB3("ARS", "SB3Goal-v0")
 
 
 @pytest.mark.parametrize("case", REFUSED)
