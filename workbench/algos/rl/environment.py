@@ -146,11 +146,16 @@ def check_finite(name: str, what: str, given: np.ndarray) -> None:
     Raises
     ------
     InvalidInput
-        It is NaN or infinite.
+        It is NaN or infinite, or too large for float32, by which agents learn.
     """
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
+    if given.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore"):
+        learned = np.asarray(given, np.float32)
+    if not np.isfinite(learned).all():
         raise InvalidInput(
-            f"{name} has given {what} that is NaN or infinite: mend its step() or reset(), no agent can learn from it"
+            f"{name} has given {what} that is NaN or infinite, or too large for float32: mend its step() or reset(), "
+            "no agent can learn from it"
         )
 
 
@@ -161,11 +166,12 @@ def by_the_interface(name: str) -> Iterator[None]:
     Raises
     ------
     InvalidInput
-        As older versions of Gym it gives fewer things, or its observations are not of its space.
+        As older versions of Gym it gives fewer things, or its observations are not of its space, or a whole number is
+        beyond any float.
     """
     try:
         yield
-    except (TypeError, ValueError, LookupError, AssertionError) as err:
+    except (TypeError, ValueError, LookupError, OverflowError, AssertionError) as err:
         if isinstance(err, WorkbenchError) or place_of(err) or (type(err) is AssertionError and not _of_a_form(err)):
             raise
         raise InvalidInput(

@@ -74,7 +74,7 @@ class Picture(gymnasium.Env):
 
 
 class Broken(Goal):
-    """Gives NaN or infinity in its third step, or when it begins its second game."""
+    """Gives NaN, infinity or more than float32 holds in its third step, or when it begins its second game."""
 
     def __init__(self, where):
         self.where, self.games = where, 0
@@ -87,7 +87,9 @@ class Broken(Goal):
     def step(self, action):
         obs, reward, *ends = super().step(action)
         third = self.t == 3
-        reward = np.inf if self.where == "reward" and third else reward
+        reward = {"reward": np.inf, "large reward": 1e39}.get(self.where, reward) if third else reward
+        if self.where == "large" and third:
+            obs["observation"] = np.full(2, 1e39)
         return self._broken(obs, self.where == "obs" and third), reward, *ends
 
     def _broken(self, obs, now):
@@ -550,8 +552,16 @@ def test_training_that_blows_up_is_said_to_diverge():
 
 @pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
 @pytest.mark.parametrize(
-    ("where", "told"), [("obs", "an observation"), ("reset", "an observation"), ("reward", "a reward")]
+    ("where", "told"),
+    [
+        ("obs", "an observation"),
+        ("large", "an observation"),
+        ("reset", "an observation"),
+        ("reward", "a reward"),
+        ("large reward", "a reward"),
+    ],
 )
+@pytest.mark.filterwarnings("error:overflow")
 def test_an_environment_that_gives_no_number_is_named(algorithm, where, told):
     settings = SMALL_PPO if algorithm == "PPO" else OFF
     trial = SB3(algorithm, "SB3Broken-v0", Budget(frames=64), settings, min_games=1, env_kwargs={"where": where})({}, 0)
