@@ -52,6 +52,7 @@ class Sampled(gymnasium.Env):
 
 
 gymnasium.register("Sampled-v0", Sampled)
+gymnasium.register("Vector-v0", vector_entry_point=gymnasium.vector.VectorEnv)
 
 
 class Off(Sampled):
@@ -290,6 +291,10 @@ REFUSED = {
         r"environment nowhere:Env-v0: there is no module 'nowhere'.*installed",
     ),
     "not registered there": ({"game": "math:Mine-v0"}, r"math registers no environment 'Mine-v0'"),
+    "vector form alone": (
+        {"game": "Vector-v0"},
+        r"Vector-v0 exists only as a vector environment: .*single form .*register\('Vector-v0', entry_point=…, vector_",
+    ),
     "argument": ({"game": "CartPole-v1", "env_kwargs": {"size": 3}}, r"CartPole-v1 cannot be made: TypeError.*'size'"),
     "table": ({"game": "CartPole-v1", "env_kwargs": 3}, r"env_kwargs is a table of arguments by name, got 3"),
     "wrapper": (

@@ -64,14 +64,19 @@ class Recipe:
         Raises
         ------
         InvalidInput
-            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given. Or a wrapper
-            keeps running means.
+            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given. Or it exists
+            only in vector form, or a wrapper keeps running means.
         """
         limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
         wraps = [_wrapper(wrapper) for wrapper in self.wrappers]
-        registered(self.id)
+        name = self.id.rpartition(":")[2]
+        if registered(self.id) and gymnasium.registry[name].entry_point is None:
+            raise InvalidInput(
+                f"environment {self.id} exists only as a vector environment: register its single form as well, "
+                f"gymnasium.register({name!r}, entry_point=…, vector_entry_point=…)"
+            )
         try:
-            env = gymnasium.make(self.id.rpartition(":")[2], **{**self.kwargs, **limit})
+            env = gymnasium.make(name, **{**self.kwargs, **limit})
             for wrap, settings in wraps:
                 env = wrap(env, **settings)
         except Exception as err:  # noqa: BLE001  an environment is anybody's code
