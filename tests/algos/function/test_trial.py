@@ -287,6 +287,11 @@ def test_a_state_that_holds_itself_is_refused(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_state_with_the_key_that_marks_arrays_is_refused(tmp_path) -> None:
+    with pytest.raises(InvalidInput, match=r"^train: state\['x'\] has a key 'array of numpy', .*: choose another$"):
+        save_state({"x": {"array of numpy": 1}}, tmp_path, "train")
+
+
 def test_a_state_that_could_run_code_when_read_is_refused_with_its_place(tmp_path) -> None:
     def train(config, state=None):
         yield 1.0, {"models": [config, {"net": own.Climber({}, 0)}]}

@@ -52,6 +52,7 @@ class Sampled(gymnasium.Env):
 
 
 gymnasium.register("Sampled-v0", Sampled)
+gymnasium.register("Vector-v0", vector_entry_point=gymnasium.vector.VectorEnv)
 
 
 class Off(Sampled):
@@ -71,7 +72,7 @@ class Off(Sampled):
         if self.off == "own":
             raise ValueError("of its own")
         obs, reward, terminated, truncated, info = super().step(action)
-        reward = np.ones(2) if self.off == "rewards" else reward
+        reward = {"rewards": np.ones(2), "beyond": 10**400}.get(self.off, reward)
         return (obs, reward, terminated, info) if self.off == "old step" else (obs, reward, terminated, truncated, info)
 
 
@@ -111,10 +112,11 @@ def player_of(system, name, settings):
 
 
 @pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
-@pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "rewards", "own"])
+@pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "rewards", "beyond", "own"])
 @pytest.mark.parametrize("system", ["ga3c", "sb3"])
 def test_what_an_environment_gives_amiss_is_said_with_what_it_is_to_give(system, off) -> None:
-    factory, config = player_of(system, "Off-v0", {"env_kwargs": {"off": off}})
+    kwargs = {"off": off} | ({"disable_env_checker": True} if off == "beyond" else {})  # which would say it
+    factory, config = player_of(system, "Off-v0", {"env_kwargs": kwargs})
     says = (
         "^of its own$" if off == "own" else r"^what Off-v0 gives cannot be taken \(.+\): reset\(\) gives \(obs, info\)"
     )
@@ -289,6 +291,10 @@ REFUSED = {
         r"environment nowhere:Env-v0: there is no module 'nowhere'.*installed",
     ),
     "not registered there": ({"game": "math:Mine-v0"}, r"math registers no environment 'Mine-v0'"),
+    "vector form alone": (
+        {"game": "Vector-v0"},
+        r"Vector-v0 exists only as a vector environment: .*single form .*register\('Vector-v0', entry_point=…, vector_",
+    ),
     "argument": ({"game": "CartPole-v1", "env_kwargs": {"size": 3}}, r"CartPole-v1 cannot be made: TypeError.*'size'"),
     "table": ({"game": "CartPole-v1", "env_kwargs": 3}, r"env_kwargs is a table of arguments by name, got 3"),
     "wrapper": (

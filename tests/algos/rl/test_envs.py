@@ -155,13 +155,14 @@ def test_pictures_lie_with_channels_last_in_memory_whoever_makes_them_and_in_rol
     ("wrapper", "told"),
     [
         (lambda env: TransformReward(env, lambda reward: np.inf), "a reward"),
+        (lambda env: TransformReward(env, lambda reward: 1e39), "a reward"),
         (
             lambda env: TransformObservation(env, lambda obs: np.where(obs == obs[1], np.nan, obs), None),
             "an observation",
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore", "error:overflow")
 def test_an_environment_that_gives_no_numbers_is_named_and_not_the_learning(wrapper, told):
     envs = make_envs(find_game("CartPole-v1", wrappers=[wrapper]), 2, 0)
     with pytest.raises(InvalidInput, match=rf"CartPole-v1 has given {told} that is NaN or infinite"):

@@ -31,7 +31,7 @@ def save_state(state: Any, folder: Path, name: str) -> None:
     ------
     InvalidInput
         Something in it is neither tensor, array, number, text, bytes nor a dict, list or tuple of these, or it holds
-        itself.
+        itself, or has the key that marks an array.
     """
     try:
         packed = _packed(state, "state", name, (*_PLAIN, *_of_torch()))
@@ -129,6 +129,8 @@ def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:
         return {_ARRAY: state.tobytes(), "dtype": state.dtype.str, "shape": state.shape}
     if isinstance(state, Mapping):
         keys = [_packed(key, f"a key of {path}", name, plain) for key in state]
+        if _ARRAY in keys:
+            raise InvalidInput(f"{name}: {path} has a key {_ARRAY!r}, which marks arrays in the file: choose another")
         values = [_packed(value, f"{path}[{key!r}]", name, plain) for key, value in state.items()]
         return dict(zip(keys, values, strict=True))
     if isinstance(state, (list, tuple)):

@@ -64,14 +64,19 @@ class Recipe:
         Raises
         ------
         InvalidInput
-            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given. Or a wrapper
-            keeps running means.
+            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given. Or it exists
+            only in vector form, or a wrapper keeps running means.
         """
         limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
         wraps = [_wrapper(wrapper) for wrapper in self.wrappers]
-        registered(self.id)
+        name = self.id.rpartition(":")[2]
+        if registered(self.id) and gymnasium.registry[name].entry_point is None:
+            raise InvalidInput(
+                f"environment {self.id} exists only as a vector environment: register its single form as well, "
+                f"gymnasium.register({name!r}, entry_point=…, vector_entry_point=…)"
+            )
         try:
-            env = gymnasium.make(self.id.rpartition(":")[2], **{**self.kwargs, **limit})
+            env = gymnasium.make(name, **{**self.kwargs, **limit})
             for wrap, settings in wraps:
                 env = wrap(env, **settings)
         except Exception as err:  # noqa: BLE001  an environment is anybody's code
@@ -146,11 +151,16 @@ def check_finite(name: str, what: str, given: np.ndarray) -> None:
     Raises
     ------
     InvalidInput
-        It is NaN or infinite.
+        It is NaN or infinite, or too large for float32, by which agents learn.
     """
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
+    if given.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore"):
+        learned = np.asarray(given, np.float32)
+    if not np.isfinite(learned).all():
         raise InvalidInput(
-            f"{name} has given {what} that is NaN or infinite: mend its step() or reset(), no agent can learn from it"
+            f"{name} has given {what} that is NaN or infinite, or too large for float32: mend its step() or reset(), "
+            "no agent can learn from it"
         )
 
 
@@ -161,11 +171,12 @@ def by_the_interface(name: str) -> Iterator[None]:
     Raises
     ------
     InvalidInput
-        As older versions of Gym it gives fewer things, or its observations are not of its space.
+        As older versions of Gym it gives fewer things, or its observations are not of its space, or a whole number is
+        beyond any float.
     """
     try:
         yield
-    except (TypeError, ValueError, LookupError, AssertionError) as err:
+    except (TypeError, ValueError, LookupError, OverflowError, AssertionError) as err:
         if isinstance(err, WorkbenchError) or place_of(err) or (type(err) is AssertionError and not _of_a_form(err)):
             raise
         raise InvalidInput(
@@ -194,15 +205,12 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
     """
     actions, space = env.action_space, env.observation_space
     if not isinstance(actions, spaces.Discrete):
-        by_sb3 = isinstance(actions, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary)
         raise InvalidInput(
-            f"{name} has actions {actions}, discrete ones are needed here: "
-            + (f"tune it by SB3, SB3('PPO', {name!r}), or " if by_sb3 else "")
+            f"{name} has actions {short(actions)}, discrete ones are needed here: "
+            + (f"tune it by SB3, SB3('PPO', {name!r}), or " if sb3_plays(actions) else "")
             + "make them discrete by a wrapper, wrappers=['my_module:MyWrapper']"
         )
-    first = int(actions.start)
-    if first:
-        env = TransformAction(env, lambda action: action + first, spaces.Discrete(int(actions.n)))
+    env = counted_from_zero(env)
     if isinstance(space, spaces.Box) and len(space.shape) == 1:
         return env
     if isinstance(space, spaces.Box) and (channels := _channel_axis(space)) is not None:
@@ -216,6 +224,33 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
             "that does, wrappers=['my_module:MyWrapper'], or try SB3"
         )
     return env
+
+
+def sb3_plays(actions: spaces.Space[Any]) -> bool:
+    """Tell whether there is an algorithm of SB3's for such actions: it plays a Box by floats, and one row of others."""
+    match actions:
+        case spaces.Box():
+            return actions.dtype.kind == "f"
+        case spaces.MultiDiscrete() | spaces.MultiBinary():
+            return len(actions.shape) == 1
+    return isinstance(actions, spaces.Discrete)
+
+
+def counted_from_zero(env: gymnasium.Env) -> gymnasium.Env:
+    """Wrap an environment whose actions are counted from another number, so that 0 is the first of them.
+
+    One that needs nothing comes back as it is.
+    """
+    actions = env.action_space
+    match actions:
+        case spaces.Discrete():
+            counted: spaces.Space[Any] = spaces.Discrete(int(actions.n))
+        case spaces.MultiDiscrete():
+            counted = spaces.MultiDiscrete(actions.nvec)
+        case _:
+            return env
+    first = actions.start
+    return TransformAction(env, lambda action: action + first, counted) if np.any(first) else env
 
 
 def _channel_axis(space: spaces.Box) -> int | None:

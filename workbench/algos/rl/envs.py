@@ -199,7 +199,8 @@ class GymnasiumEnvs:
                 obs, rewards, terminated, truncated, _ = self._env.step(self._actions)
         started = self._fresh
         self._fresh = (terminated | truncated) & ~started
-        obs, rewards = np.asarray(obs, self.game.obs_dtype), np.asarray(rewards, np.float32)
+        with np.errstate(over="ignore"):  # which is refused next
+            obs, rewards = np.asarray(obs, self.game.obs_dtype), np.asarray(rewards, np.float32)
         check_finite(self.game.name, "an observation", obs)
         check_finite(self.game.name, "a reward", rewards)
         return Step(self._ids, obs, rewards, terminated, truncated, started)

@@ -74,7 +74,7 @@ class Picture(gymnasium.Env):
 
 
 class Broken(Goal):
-    """Gives NaN or infinity in its third step, or when it begins its second game."""
+    """Gives NaN, infinity or more than float32 holds in its third step, or when it begins its second game."""
 
     def __init__(self, where):
         self.where, self.games = where, 0
@@ -87,7 +87,9 @@ class Broken(Goal):
     def step(self, action):
         obs, reward, *ends = super().step(action)
         third = self.t == 3
-        reward = np.inf if self.where == "reward" and third else reward
+        reward = {"reward": np.inf, "large reward": 1e39}.get(self.where, reward) if third else reward
+        if self.where == "large" and third:
+            obs["observation"] = np.full(2, 1e39)
         return self._broken(obs, self.where == "obs" and third), reward, *ends
 
     def _broken(self, obs, now):
@@ -117,6 +119,37 @@ class Lives(gymnasium.Env):
 
 
 gymnasium.register("SB3Lives-v0", Lives)
+
+
+class Shifted(Lives):
+    """Takes actions that are counted from another number than 0, and keeps which they were."""
+
+    def __init__(self, actions):
+        self.action_space, self.seen = actions, set()
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.seen.add(tuple(np.atleast_1d(action).tolist()))
+        return super().step(action)
+
+
+gymnasium.register("SB3Shifted-v0", Shifted)
+
+
+class Spaces(Lives):
+    """Shows samples of a space, takes actions of another."""
+
+    def __init__(self, shown=Lives.observation_space, actions=Lives.action_space):
+        self.observation_space, self.action_space = shown, actions
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), super().reset()[1]
+
+    def step(self, action):
+        return self.observation_space.sample(), *super().step(action)[1:]
+
+
+gymnasium.register("SB3Spaces-v0", Spaces)
 
 
 class Text(Picture):
@@ -519,8 +552,16 @@ def test_training_that_blows_up_is_said_to_diverge():
 
 @pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
 @pytest.mark.parametrize(
-    ("where", "told"), [("obs", "an observation"), ("reset", "an observation"), ("reward", "a reward")]
+    ("where", "told"),
+    [
+        ("obs", "an observation"),
+        ("large", "an observation"),
+        ("reset", "an observation"),
+        ("reward", "a reward"),
+        ("large reward", "a reward"),
+    ],
 )
+@pytest.mark.filterwarnings("error:overflow")
 def test_an_environment_that_gives_no_number_is_named(algorithm, where, told):
     settings = SMALL_PPO if algorithm == "PPO" else OFF
     trial = SB3(algorithm, "SB3Broken-v0", Budget(frames=64), settings, min_games=1, env_kwargs={"where": where})({}, 0)
@@ -536,6 +577,23 @@ def test_a_game_given_actions_that_are_no_numbers_is_not_to_blame():
         next(trial.model.actor.parameters()).fill_(np.nan)
     with pytest.raises(FloatingPointError, match=r"training diverged: a weight is no longer a number"):
         trial.train_phase(silent)
+    trial.close()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "actions", "all_of_them"),
+    [
+        ("PPO", spaces.Discrete(3, start=-1), {(-1,), (0,), (1,)}),
+        ("DQN", spaces.Discrete(2, start=5), {(5,), (6,)}),
+        ("PPO", spaces.MultiDiscrete([2, 2], start=[1, -1]), {(1, -1), (1, 0), (2, -1), (2, 0)}),
+    ],
+)
+def test_actions_are_counted_from_where_the_environment_counts_them(algorithm, actions, all_of_them):
+    settings = SMALL_PPO if algorithm == "PPO" else OFF
+    given = {"min_games": 1, "env_kwargs": {"actions": actions}}
+    trial = SB3(algorithm, "SB3Shifted-v0", Budget(frames=64), settings, **given)({}, 0)
+    trial.train_phase(silent)
+    assert trial.model.env.envs[0].unwrapped.seen == all_of_them
     trial.close()
 
 
@@ -619,6 +677,60 @@ def test_numbers_that_are_not_of_their_space_are_told(space, shown, within, insi
         return
     with pytest.raises(InvalidInput, match=r"what Mine-v0 gives cannot be taken \(ValueError: an observation .*, of "):
         game.reset()
+
+
+FLATTEN = "gymnasium.wrappers:FlattenObservation"
+UNREAD = {
+    "several rows": (spaces.MultiDiscrete([[2, 3], [2, 2]]), r"MultiDiscrete.*, and SB3 reads .* of one axis"),
+    "a number": (spaces.Box(0, 1, ()), r"Box\(0.0, 1.0, \(\), float32\), and SB3 reads Box of one axis at least"),
+    "a number in a dict": (spaces.Dict(a=spaces.Box(0, 1, ())), r"Box.* within a Dict, and"),
+    "one of two": (spaces.OneOf([spaces.Discrete(2), spaces.Box(0, 1, (2,))]), r"OneOf"),
+    "a dict in a dict": (spaces.Dict(a=spaces.Dict(b=spaces.Discrete(2))), r"Dict\('b'.* within a Dict, and"),
+    "counted from 2": (spaces.Discrete(4, start=2), r"Discrete\(4, start=2\), .* counted from 0"),
+    "each from its own": (spaces.MultiDiscrete([2, 2], start=[0, 1]), r"MultiDiscrete.* counted from 0"),
+    "normalised": (spaces.Discrete(4), r"Discrete\(4\), and SB3 reads Box with normalize=True, alone"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+@pytest.mark.filterwarnings("ignore")
+def test_observations_that_sb3_cannot_read_are_refused_with_the_wrapper_that_helps(kind):
+    space, line = UNREAD[kind]
+    given = {"hyperparameters": SMALL_PPO, "env_kwargs": {"shown": space}, "normalize": kind == "normalised"}
+    says = f"^PPO cannot play SB3Spaces-v0: it shows {line}.*: put .*{FLATTEN}"
+    with pytest.raises(InvalidInput, match=says) as caught:
+        SB3("PPO", "SB3Spaces-v0", **given)
+    assert "\n" not in str(caught.value)
+    trial = SB3("PPO", "SB3Spaces-v0", Budget(frames=32), min_games=1, wrappers=[FLATTEN], **given)({}, 0)
+    assert trial.train_phase(silent)["games"] > 1
+    trial.close()
+
+
+@pytest.mark.parametrize("space", [spaces.Box(0, 1, (0,)), spaces.Sequence(spaces.Discrete(2))])
+def test_observations_that_nothing_flattens_ask_for_a_wrapper_of_one_s_own(space):
+    with pytest.raises(InvalidInput, match=r"it shows (Box|Sequence).*: put a wrapper .*'my_module:MyWrapper'\]$"):
+        SB3("PPO", "SB3Spaces-v0", env_kwargs={"shown": space})
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        spaces.MultiDiscrete([[2, 3], [2, 2]]),
+        spaces.MultiBinary([2, 2]),
+        spaces.Box(0, 3, (2,), np.int64),
+        spaces.Dict(a=spaces.Discrete(2)),
+    ],
+)
+def test_actions_that_sb3_does_not_give_are_refused_with_those_that_it_does(actions):
+    told = r"^PPO cannot play SB3Spaces-v0: it has actions .*, and SB3 plays Box of floats, .*'my_module:MyWrapper'\]$"
+    with pytest.raises(InvalidInput, match=told) as caught:
+        SB3("PPO", "SB3Spaces-v0", env_kwargs={"actions": actions})
+    assert "\n" not in str(caught.value)
+
+
+def test_an_algorithm_that_reads_vectors_alone_is_told_with_the_wrapper_that_makes_one():
+    with pytest.raises(InvalidInput, match=r"ARS has no policy that reads Dict.*, only .*: put .*:FlattenObservation"):
+        SB3("ARS", "SB3Goal-v0")
 
 
 @pytest.mark.parametrize("case", REFUSED)

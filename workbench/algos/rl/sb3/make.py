@@ -13,13 +13,16 @@ from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from workbench.algos.rl.device import torch_device
-from workbench.algos.rl.environment import by_the_interface, check_finite, cutting_in
+from workbench.algos.rl.environment import by_the_interface, check_finite, counted_from_zero, cutting_in, sb3_plays
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.failures import short
 from workbench.core.showing import so_many
 
+_FLATTEN = "put wrappers=['gymnasium.wrappers:FlattenObservation'] around it, which makes a vector of them"
+_YOUR_OWN = "put a wrapper around it that makes a vector of them, wrappers=['my_module:MyWrapper']"
+_READ = "Box of one axis at least, MultiBinary, and Discrete and MultiDiscrete of one axis that are counted from 0"
 _DIVIDE_BY_DEVIATION = ("A2C", "MaskablePPO", "RecurrentPPO")  # also one alone; SB3's PPO does not, TRPO refuses it
 
 
@@ -92,10 +95,50 @@ def counted(env: gymnasium.Env, episodes: Episodes, name: str) -> gymnasium.Env:
 def make_environments(settings: SB3Settings, episodes: Episodes) -> VecEnv:
     """Make the environments of a trial, whose games are counted into `episodes`."""
     with _readable(settings):
-        env: VecEnv = DummyVecEnv([lambda: counted(settings.recipe.make(), episodes, settings.env)] * settings.n_envs)
+        env: VecEnv = DummyVecEnv([lambda: _game(settings, episodes)] * settings.n_envs)
         if settings.normalize:
             env = VecNormalize(env, gamma=settings.hyperparameters.get("gamma", 0.99))
         return env
+
+
+def _game(settings: SB3Settings, episodes: Episodes) -> gymnasium.Env:
+    """Make one environment; SB3 counts actions from 0, and asks no space where it begins."""
+    env = counted(settings.recipe.make(), episodes, settings.env)
+    _refuse_spaces(settings, env)
+    return counted_from_zero(env)
+
+
+def _refuse_spaces(settings: SB3Settings, env: gymnasium.Env) -> None:
+    """Refuse what SB3 cannot read or play, by the space: of some it tells late, in words that help nobody, or never."""
+    shown, actions = env.observation_space, env.action_space
+    parts = shown.values() if isinstance(shown, spaces.Dict) else [shown]
+    wrong = next((part for part in parts if not _encoded(part, settings.normalize)), None)
+    if wrong is not None:
+        kinds = "Box with normalize=True" if settings.normalize else _READ
+        flat = shown.is_np_flattenable and spaces.flatdim(shown)
+        raise InvalidInput(
+            f"{settings.algorithm} cannot play {settings.env}: it shows {short(wrong)}"
+            f"{'' if wrong is shown else ' within a Dict'}, and SB3 reads {kinds}, alone or in a Dict: "
+            f"{_FLATTEN if flat else _YOUR_OWN}"
+        )
+    if not sb3_plays(actions):
+        raise InvalidInput(
+            f"{settings.algorithm} cannot play {settings.env}: it has actions {short(actions)}, and SB3 plays Box of "
+            "floats, Discrete, and MultiDiscrete or MultiBinary of one axis: make one of these of them by a wrapper, "
+            "wrappers=['my_module:MyWrapper']"
+        )
+
+
+def _encoded(space: spaces.Space[Any], normalize: bool) -> bool:
+    """Tell whether SB3 encodes what a space shows; its running means are of Box alone, and numbers begin at 0."""
+    match space:
+        case spaces.Box():
+            return bool(space.shape) and 0 not in space.shape
+        case spaces.Discrete():
+            return not normalize and space.start == 0
+        case spaces.MultiDiscrete():
+            return not normalize and space.nvec.ndim == 1 and not space.start.any()
+    return not normalize and isinstance(space, spaces.MultiBinary)
 
 
 def make_model(settings: SB3Settings, env: VecEnv, seed: int, **given: Any) -> BaseAlgorithm:
@@ -135,7 +178,8 @@ def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
     names: list[str] = list(algorithm.policy_aliases)
     fitting = [name for name in names if name.startswith(start)]
     if not fitting:
-        raise InvalidInput(f"{algorithm.__name__} has no policy that reads {space}, only {', '.join(names)}")
+        told = f"{algorithm.__name__} has no policy that reads {short(space)}, only {', '.join(names)}"
+        raise InvalidInput(f"{told}: {_FLATTEN}")
     return fitting[0]
 
 
@@ -148,10 +192,4 @@ def _readable(settings: SB3Settings) -> Generator[None, None, None]:
         raise
     except (AssertionError, ValueError, TypeError, NotImplementedError, KeyError, RuntimeError, AttributeError) as err:
         said = f"{type(err).__name__}: {err}" if str(err) else type(err).__name__
-        shown = isinstance(err, TypeError | NotImplementedError) or "observation" in said
-        cure = (
-            "; if it is of what it shows, put wrappers=['gymnasium.wrappers:FlattenObservation'] around it, or another"
-        )
-        raise InvalidInput(
-            f"{settings.algorithm} cannot play {settings.env} with these settings: {said}{cure if shown else ''}"
-        ) from None
+        raise InvalidInput(f"{settings.algorithm} cannot play {settings.env} with these settings: {said}") from None
