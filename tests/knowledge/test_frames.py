@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from tests.knowledge.studies import RUN, a_study
+from workbench.analysis import occupancy
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Frames, frames_of
 from workbench.knowledge.frames import DECISIONS, METRICS, PHASES, SLOTS, SPANS, TRIALS
@@ -201,3 +202,20 @@ def test_time_at_a_barrier_was_held_whatever_ended_it(last) -> None:
     spans = frames_of([*a_study()[:13], last]).spans
     assert spans.loc[spans["trial"] == 0, "outcome"].tolist() == ["lost", "ended", "held"]
     assert spans["ended_s"].iloc[-1] == 5.0
+
+
+@pytest.mark.parametrize("turn", [Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED])
+def test_a_phase_that_is_cut_off_as_the_study_ends_is_lost(turn) -> None:
+    events = [
+        Event(Kind.STUDY_STARTED, 0.0),
+        Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a"}),
+        Event(Kind.RUN, 1.0, 0, 0, data=RUN),
+        Event(Kind.PHASE_STARTED, 1.0, 0, 0, 0),
+        Event(turn, 4.0),
+    ]
+    frames = frames_of(events)
+    assert frames.spans[["ended_s", "outcome"]].to_numpy().tolist() == [[4.0, "lost"]]
+    used = occupancy(frames.spans, frames.slots, frames.wall_s)
+    assert (used.ran, used.lost, used.idle) == (0.0, 3.0, 1.0)
+    again = frames_of([*events, Event(Kind.STUDY_RESUMED, 9.0)])
+    assert again.spans["ended_s"].tolist() == [4.0]

@@ -26,8 +26,9 @@ class Occupancy(NamedTuple):
     ran : float
         Of these, spent on phases that ended or still run.
     lost : float
-        Spent on attempts that crashed, hung, died with their driver or were stopped by a person. They count as
-        occupied, since no other trial could have had the slot; they bought nothing, so they are also told apart.
+        Spent on attempts that crashed, hung, were cut off as the study or its driver ended, or were stopped by a
+        person. They count as occupied, since no other trial could have had the slot; they bought nothing, so they are
+        also told apart.
     held : float
         Given to a trial that waited at a barrier: not occupied.
     idle : float

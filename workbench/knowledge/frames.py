@@ -200,7 +200,11 @@ class FrameReader:
             case Kind.SLOT_LOST:
                 self._slot_lost(event)
             case Kind.STUDY_STARTED | Kind.STUDY_RESUMED:
-                self._taken_up(event)
+                self._left_under_way(event)
+                for row in self.slots:
+                    row.setdefault("lost_s", event.at)
+            case Kind.STUDY_ENDED | Kind.STUDY_INTERRUPTED:
+                self._left_under_way(event)
 
     def _phase_started(self, event: Event) -> None:
         assert event.trial is not None
@@ -252,13 +256,11 @@ class FrameReader:
                 row["lost_s"] = event.at
                 return
 
-    def _taken_up(self, event: Event) -> None:
-        """A driver begins: whatever an earlier one left under way was lost with it."""
+    def _left_under_way(self, event: Event) -> None:
+        """A driver has ended, or another begins, for the one before died: whatever it left under way was lost."""
         for span in self.open_span.values():
             _end(span, event.at, "lost")
         self.open_span.clear()
-        for row in self.slots:
-            row.setdefault("lost_s", event.at)
 
     def frames(self, metrics: pd.DataFrame, *, driven: bool = True) -> Frames:
         """Give the frames as of the last event read."""
