@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from workbench.analysis import claims, confirmed, leader_of, up_to
+from workbench.analysis.confirmed import deciding
 
 
 def trials_of(*rows: tuple[int, bool, int, float]) -> pd.DataFrame:
@@ -147,6 +148,20 @@ def test_fresh_seeds_that_ran_further_count_by_what_they_had_after_as_many_phase
     trials = trials_of((0, False, 1, 1.0), (0, True, 3, 3.0), (0, True, 1, 2.0))
     (row,) = confirmed(trials, phases_of(trials, earlier=1.0)).to_dict("records")
     assert (row["phases"], row["confirmed"], row["confirmed_on"]) == (1, 1.5, 2)
+
+
+def test_a_configuration_whose_fresh_seeds_all_failed_was_tried_and_is_not_the_one_to_take() -> None:
+    trials = trials_of(*CHOSEN, (1, True, 3, 4.0), (1, True, 1, np.nan), (0, True, 3, 3.0), (0, True, 3, 2.0))
+    fails = trials["confirms"] & (trials["candidate"] == 1)
+    trials.loc[fails, ["phases", "state"]] = [0, "failed"]
+    claimed, fresh = claims(trials), confirmed(trials, phases_of(trials))
+    assert claimed["candidate"].iloc[0] == 1
+    assert fresh[["candidate", "confirmed_on"]].to_numpy().tolist() == [[0, 2], [1, 0]]
+    assert fresh[["confirmed", "low", "beaten_by_first"]].iloc[1].isna().all()
+    assert deciding(claimed, fresh)["candidate"].tolist() == [0]
+    alone = fresh[fresh["candidate"] == 1]
+    assert deciding(claimed, alone).empty
+    assert deciding(claimed, fresh[fresh["candidate"] == 0]).empty
 
 
 def test_lower_is_better_where_the_study_minimises() -> None:

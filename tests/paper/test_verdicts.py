@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from workbench.analysis.bootstrap import Interval
+from workbench.core.errors import InvalidInput
 from workbench.paper import verdicts
 from workbench.paper.numbers import Origin, Ours, Published, claims_of, find, numbers_of
 
@@ -139,6 +140,9 @@ def test_values_rise_in_order_or_do_not() -> None:
     assert found == ["agrees", "differs", "undecided"]
     assert verdict(verdicts.rising(CLAIM, [1, 2, 3], FROM, "")) == "undecided"  # by chance one time in six
     assert verdict(verdicts.rising(CLAIM, [0, 0, 0, 1, 1], FROM, "")) == "undecided"  # in ten, with as many equals
+    for values in ([1, 2, math.nan, 3, 4, 5], list(range(10))):
+        with pytest.raises(InvalidInput, match="asked of 9 numbers at most, got"):
+            list(verdicts.rising(CLAIM, values, FROM, ""))
 
 
 def test_nothing_agrees_without_an_interval_or_a_false_positive_rate() -> None:

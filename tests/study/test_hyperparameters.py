@@ -89,7 +89,8 @@ def test_what_shapes_weights_is_refused_where_they_go_on_under_other_hyperparame
                 InvalidInput, match=r"^PBT has .* with another network .*: leave network out of the space"
             ):
                 check_hyperparameters(scheduler, trainable)
-    for scheduler in (PBT(networks, 4, 2, explore=False), PBT(GAMMA, 4, 2), drawn(networks)):
+    one = {"gamma": Uniform(0.9, 1.0), "network": Choice(["mlp"])}
+    for scheduler in (PBT(networks, 4, 2, explore=False), PBT(GAMMA, 4, 2), PBT(one, 4, 2), drawn(networks)):
         check_hyperparameters(scheduler, AGENT)
 
 

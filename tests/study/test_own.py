@@ -16,8 +16,9 @@ from tests.notebooks import execute, written
 from workbench import ASHA, PBT, FullRuns, KnowledgeBase, LogUniform, Study
 from workbench.cli.main import main
 from workbench.core.errors import FirstTrialsFailed, InvalidInput
+from workbench.core.registry import SCHEDULERS
 from workbench.study.file import recorded_study
-from workbench.study.own import trainable_from
+from workbench.study.own import trainable_from, with_own
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
 
@@ -253,3 +254,9 @@ def test_functions_and_classes_of_a_cell_travel_to_the_workers(tmp_path) -> None
         assert kb["function"].spec["trainable"] == {"kind": "__main__:train"}
     with pytest.raises(InvalidInput, match=r"runs __main__:train, .*: resume it with its file, or from Python"):
         recorded_study(tmp_path / "kb.db", "function")
+
+
+def test_several_seeds_are_named_as_a_setting_not_as_a_scheduler() -> None:
+    with pytest.raises(InvalidInput, match=r"^several seeds are no scheduler.* write seeds = N in \[study\]"):
+        with_own({"kind": "seeded"}, SCHEDULERS)
+    assert "seeded" not in with_own({"kind": "asha"}, SCHEDULERS)

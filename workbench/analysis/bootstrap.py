@@ -95,11 +95,14 @@ def median_of(values: Sequence[float] | npt.NDArray[np.floating], confidence: fl
 def mean_of(values: npt.ArrayLike, confidence: float = 0.95) -> Interval:
     """Give the mean of runs, shape [n], with Student's interval, which keeps to its confidence where they are few.
 
-    Without limits (infinite) of one run, of equal ones, for that is no certainty, and where one is infinite.
+    Without limits (infinite) of one run, of equal ones, for that is no certainty, and where one is NaN or infinite: the
+    mean then is, too, for to leave a failed run out would flatter it. NaN of none.
     """
     from scipy import stats
 
     runs = np.asarray(values, float)
+    if runs.size == 0:
+        return Interval(float("nan"), float("nan"), float("nan"))
     mean = float(runs.mean())
     if runs.size < 2 or not np.isfinite(runs).all() or np.ptp(runs) == 0:
         return Interval(mean, -np.inf, np.inf)

@@ -1,6 +1,6 @@
 """What a study claims of its best configurations, and what fresh seeds say of them."""
 
-from math import isfinite
+import math
 from typing import Any
 
 import pandas as pd
@@ -126,7 +126,8 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
         phases), low, high (its 95 % interval, Student's; NaN of one seed, and of equal scores), confirmed_on (seeds),
         beaten_by_first (probability that a run of the first row's is better than one of this row's; NaN in the first,
         and in those of fewer phases).
-        Fresh seeds that failed or have not run as far as the claim are not counted. The first of several was chosen
+        Fresh seeds that failed or have not run as far as the claim are not counted; where all failed, the row stands
+        last, with NaN for a mean. The first of several was chosen
         once more: its score is a little high, and outside of its interval in more than one case of twenty.
 
     References
@@ -137,13 +138,14 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
     rows: list[dict[str, Any]] = []
     scores: dict[Any, Any] = {}
     for candidate, claim in claims(trials, mode, judged_by).set_index("candidate", drop=False).T.to_dict().items():
-        runs = up_to(fresh[fresh["candidate"] == candidate], phases, claim["phases"])
+        tried = fresh[fresh["candidate"] == candidate]
+        runs = up_to(tried, phases, claim["phases"])
         runs = runs[runs["phases"] == claim["phases"]]
-        if runs.empty:
+        if runs.empty and (tried.empty or not (tried["state"] == "failed").all()):
             continue
         last = scores[candidate] = runs["last_score"].to_numpy(float)
         mean, *limits = mean_of(last)
-        low, high = (limit if isfinite(limit) else float("nan") for limit in limits)
+        low, high = (limit if math.isfinite(limit) else math.nan for limit in limits)
         estimate = {"confirmed": mean, "low": low, "high": high, "confirmed_on": len(last)}
         rows.append(claim | estimate)
     return _ranked(rows, scores, mode)
@@ -152,11 +154,12 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
 def deciding(claims: pd.DataFrame, confirmed: pd.DataFrame) -> pd.DataFrame:
     """Give the rows of `confirmed` that say which configuration to take: of as many phases as the first of `claims`.
 
-    None before that one is among them, for fresh seeds of others say nothing of it.
+    None before that one was tried, for fresh seeds of others say nothing of it; those of its own may all have failed.
     """
     first = claims.head(1)
     alike = confirmed[confirmed["phases"].isin(first["phases"])]
-    return alike if alike["candidate"].isin(first["candidate"]).any() else alike.head(0)
+    tried = alike["candidate"].isin(first["candidate"]).any()
+    return alike[alike["confirmed_on"] > 0] if tried else alike.head(0)
 
 
 def _ranked(rows: list[dict[str, Any]], scores: dict[Any, Any], mode: str) -> pd.DataFrame:
@@ -164,6 +167,6 @@ def _ranked(rows: list[dict[str, Any]], scores: dict[Any, Any], mode: str) -> pd
     whole = dict.fromkeys(("candidate", "trial", "phases", "claimed_on", "confirmed_on"), int)
     table = ranked(pd.DataFrame(rows, columns=names).astype(whole), mode, "confirmed")
     ordered = [sign_of(mode) * scores[candidate] for candidate in table["candidate"]]
-    beaten = [probability_of_improvement(ordered[0], other) for other in ordered]
+    beaten = [probability_of_improvement(ordered[0], other) if other.size else math.nan for other in ordered]
     alike = (table["phases"] == table["phases"].max()) & (table.index > 0)
     return table.assign(beaten_by_first=pd.Series(beaten, dtype=float).where(alike))

@@ -56,25 +56,28 @@ def so_many(n: int, what: str) -> str:
 
 
 def four_digits(value: object) -> str:
-    """Write a setting or a score down, numbers with a fraction to four digits; no share just below 1 becomes 1.
+    """Write a score or another measure down, numbers with a fraction to four digits.
 
-    >>> four_digits(0.123456), four_digits(123456), four_digits("relu"), four_digits(0.99999)
-    ('0.1235', '123456', 'relu', '0.99999')
+    >>> four_digits(0.123456), four_digits(123456), four_digits("relu")
+    ('0.1235', '123456', 'relu')
     """
-    if not isinstance(value, float):
-        return str(value)
-    words = f"{value:.4g}"
-    return str(float(value)) if words == "1" and value < 1 else words
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def setting(value: object) -> str:
     """Write a hyperparameter's value: whole numbers in full, also where trials without one made them fractions.
 
-    >>> setting(65540.0), setting(0.123456), setting("relu")
-    ('65540', '0.1235', 'relu')
+    No other becomes one by being cut to four digits, such as a discount near 1.
+
+    >>> setting(65540.0), setting(0.123456), setting("relu"), setting(0.99999)
+    ('65540', '0.1235', 'relu', '0.99999')
     """
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT
-    return str(int(value)) if whole else four_digits(value)  # type: ignore[call-overload]
+    if not isinstance(value, float) or not math.isfinite(value):
+        return str(value)
+    if value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    words = four_digits(value)
+    return f"{value:.8g}" if float(words).is_integer() else words
 
 
 def config_text(config: Mapping[str, object]) -> str:

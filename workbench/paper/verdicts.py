@@ -27,6 +27,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from workbench.analysis.bootstrap import Interval
+from workbench.core.errors import InvalidInput
 from workbench.paper.numbers import Origin, Ours, Pair, Published, Verdict
 
 NEARLY = 10.0
@@ -37,6 +38,7 @@ CARTPOLE_MOST = 500.0
 
 CONFIDENCE = 0.95
 CHANCE = 0.05
+_MOST_ORDERED = 9  # values whose orders are counted
 
 
 def exact(number: Published, value: float, origin: Origin, why: str = "") -> Pair:
@@ -155,8 +157,15 @@ def met(
 def rising(number: Published, values: Sequence[float], origin: Origin, why: str) -> Pair:
     """Ask whether values, one measurement each, rise along their order (Kendall's tau, exact, one-sided at 5 %).
 
-    Exact, with equal values among them too, is to count the orders that rise as much: of nine values at most.
+    Exact, with equal values among them too, is to count the orders that rise as much.
+
+    Raises
+    ------
+    InvalidInput
+        There are more than nine values, whose orders take long to count, or one is no number.
     """
+    if len(values) > _MOST_ORDERED or not np.isfinite(values).all():
+        raise InvalidInput(f"whether values rise is asked of {_MOST_ORDERED} numbers at most, got {list(values)}")
     tau = float(stats.kendalltau(range(len(values)), values).statistic)
     earlier, later = np.triu_indices(len(values), 1)
     orders = np.array(list(permutations(values)))  # [n!, n], theirs first

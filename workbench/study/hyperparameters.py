@@ -44,7 +44,10 @@ def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
 def _refuse_other_shapes(scheduler: Scheduler, names: list[str], trainable: Any) -> None:
     rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
     shaping = [name for name in names if name in getattr(trainable, "shapes_weights", ())]
-    if shaping and getattr(rule, "moves_weights", False):
+    if not (shaping and getattr(rule, "moves_weights", False)):
+        return
+    configs = list(_some_configs(scheduler))
+    if shaping := [name for name in shaping if len({repr(config.get(name)) for config in configs}) != 1]:
         raise InvalidInput(
             f"{type(rule).__name__} has weights go on under other hyperparameters, and with another {shaping[0]} they "
             f"have other shapes: leave {' and '.join(shaping)} out of the space, and set one for all trials"

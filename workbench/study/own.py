@@ -14,8 +14,14 @@ from workbench.core.registry import TRAINABLES
 
 
 def with_own(described: Mapping[str, Any], registry: Registry) -> Registry:
-    """Add the kind that is described to those of a registry if it is written "module:name", and import it."""
+    """Give the kinds of a registry that a file may name; the one described too, imported, if it is "module:name"."""
     kind = described.get("kind")
+    if kind == "seeded":
+        raise InvalidInput(
+            "several seeds are no scheduler of their own: name the one that is to have them, and write seeds = N in "
+            "[study], or [simulation]"
+        )
+    registry = {known: place for known, place in registry.items() if known != "seeded"}  # which records have
     if not isinstance(kind, str) or ":" not in kind:
         return registry
     thing = imported(kind)

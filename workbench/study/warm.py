@@ -88,8 +88,10 @@ def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str,
         for number, by_phase in scores.items()
     ]
     found = Results(study.name, study.spec, frames_of(events))
-    rows = found.claims
-    fresh = rows["candidate"].map(found.confirmed.set_index("candidate")["confirmed"])
+    rows, confirmed = found.claims, found.confirmed.set_index("candidate")
+    failed = confirmed.index[confirmed["confirmed_on"] == 0]  # on all fresh seeds
+    rows = rows[~rows["candidate"].isin(failed)]
+    fresh = rows["candidate"].map(confirmed["confirmed"])
     rows = rows.assign(
         config=rows["trial"].map(configs),
         score=sign * fresh.fillna(rows["claimed"]),

@@ -281,6 +281,12 @@ def test_limits_of_the_spec_the_arguments_and_the_wrappers_count():
         assert longest_of(Recipe("CartPole-v1", kwargs).make(12)) == 12
 
 
+def lives_and_frames(self, env):
+    """As Gymnasium's AtariPreprocessing, which needs OpenCV."""
+    Still.__init__(self, env)
+    self.terminal_on_life_loss = True
+
+
 REFUSED = {
     "continuous": (
         {"game": "Pendulum-v1"},
@@ -314,6 +320,10 @@ REFUSED = {
     "lives": (
         {"game": "CartPole-v1", "wrappers": [type("Lives", (type("EpisodicLifeEnv", (Still,), {}),), {})]},
         r"whole games and raw rewards, and the wrapper Lives of CartPole-v1",
+    ),
+    "lives and frames at once": (
+        {"game": "CartPole-v1", "wrappers": [type("Skips", (Still,), {"__init__": lives_and_frames})]},
+        r"the wrapper Skips of environment CartPole-v1 ends games by lives: leave out its terminal_on_life_loss",
     ),
     "running means": (
         {"game": "CartPole-v1", "wrappers": ["gymnasium.wrappers:NormalizeObservation", FLATTEN]},

@@ -65,7 +65,7 @@ class Recipe:
         ------
         InvalidInput
             A module, a package or a wrapper it needs is missing, or its own code refuses what it is given. Or it exists
-            only in vector form, or a wrapper keeps running means.
+            only in vector form, or a wrapper keeps running means, or skips frames and ends games by lives at once.
         """
         limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
         wraps = [_wrapper(wrapper) for wrapper in self.wrappers]
@@ -88,7 +88,7 @@ class Recipe:
             raise InvalidInput(
                 f"the last wrapper of environment {self.id} gave {short(env)}: it takes an environment and returns one"
             )
-        _refuse_running_means(env, self.id)
+        _refuse_wrappers(env, self.id)
         return env
 
 
@@ -134,9 +134,14 @@ def cutting_in(env: gymnasium.Env) -> gymnasium.Wrapper | None:
     )
 
 
-def _refuse_running_means(env: gymnasium.Env, name: str) -> None:
-    """Refuse wrappers of which an agent sees one thing in training and another once it is loaded."""
+def _refuse_wrappers(env: gymnasium.Env, name: str) -> None:
+    """Refuse those by which an agent sees one thing in training and another once loaded, or nobody can count games."""
     for one in wrappers_of(env):
+        if vars(one).get("terminal_on_life_loss"):  # Gymnasium's AtariPreprocessing: beneath it frames are not skipped
+            raise InvalidInput(
+                f"the wrapper {type(one).__name__} of environment {name} ends games by lives: leave out its "
+                "terminal_on_life_loss; under SB3, its EpisodicLifeEnv may stand around it"
+            )
         running = getattr(one, "update_running_mean", True)
         if running and not vars(one).keys().isdisjoint(_RUNNING):
             raise InvalidInput(
