@@ -14,6 +14,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "algos/rl/ba3c/settings.py": "algos/rl/ba3c/test_trial.py",
     "algos/rl/checkpoint.py": "algos/rl/test_evaluate.py",
     "algos/rl/hts/executor.py": "algos/rl/hts/test_trial.py",
+    "algos/rl/playable.py": "algos/rl/test_environment.py",
     "algos/rl/predictions.py": "algos/rl/test_trial.py",
     "algos/rl/rollout.py": "algos/rl/test_agents.py",
     "algos/rl/sb3/checkpoint.py": "algos/rl/sb3/test_sb3.py",

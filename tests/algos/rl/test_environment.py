@@ -16,12 +16,13 @@ import pytest
 from gymnasium import spaces
 
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.environment import Recipe, longest_of, readable
+from workbench.algos.rl.environment import Recipe
 from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.model import make_model, network_name
+from workbench.algos.rl.playable import longest_of, readable
 from workbench.algos.rl.watch import watch
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput

@@ -22,9 +22,9 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workbench.algos.rl.emulators import keep_emulators, open_emulators
-from workbench.algos.rl.environment import by_the_interface, check_finite, readable
 from workbench.algos.rl.frames import SCREEN, SIDE, STACK, Frames, own_frames_pay
 from workbench.algos.rl.games import ATARI_FRAMESKIP, DEFAULT_RULES, Game, Rules
+from workbench.algos.rl.playable import by_the_interface, check_finite, readable
 from workbench.core.errors import InvalidInput
 from workbench.core.machine import cores_a_slot
 

@@ -10,16 +10,9 @@ import ale_py.roms
 import gymnasium
 import numpy as np
 
-from workbench.algos.rl.environment import (
-    Recipe,
-    Wrapper,
-    cutting_in,
-    how_to_register,
-    longest_of,
-    readable,
-    registered,
-)
+from workbench.algos.rl.environment import Recipe, Wrapper, how_to_register, registered
 from workbench.algos.rl.frames import SIDE, STACK
+from workbench.algos.rl.playable import cutting_in, longest_of, readable
 from workbench.core.errors import InvalidInput, unknown
 
 RGB_PLANES = 3  # a frame in colour

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workbench.algos.rl.environment import SMALLEST_PICTURE
 from workbench.algos.rl.games import Game
+from workbench.algos.rl.playable import SMALLEST_PICTURE
 from workbench.core.errors import InvalidInput, unknown
 
 Init = Literal["uniform", "orthogonal"]

@@ -13,8 +13,8 @@ from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from workbench.algos.rl.device import torch_device
-from workbench.algos.rl.environment import by_the_interface, check_finite, counted_from_zero, cutting_in, sb3_plays
 from workbench.algos.rl.episodes import Episodes
+from workbench.algos.rl.playable import by_the_interface, check_finite, counted_from_zero, cutting_in, sb3_plays
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.failures import short

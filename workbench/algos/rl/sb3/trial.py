@@ -17,10 +17,10 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.device import torch_device
-from workbench.algos.rl.environment import longest_of
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.phase import Phase
+from workbench.algos.rl.playable import longest_of
 from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import SB3Settings
