@@ -14,6 +14,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog
 from workbench.viz.dashboard import Comparison
 from workbench.viz.dashboard.comparison import APART
+from workbench.viz.figures import theme
 
 FOREVER = 3600.0
 
@@ -91,7 +92,7 @@ def test_the_best_score_stands_against_node_hours(both):
     content, _ = told(both)
     one, two = content["studies"]
     assert one["best"] == two["best"]
-    assert one["color"] != two["color"]
+    assert [(side["color"], side["dash"]) for side in (one, two)] == [theme.study_line(k) for k in range(2)]
     hours, scores, seconds = np.array(one["best"]).T
     assert scores.tolist() == sorted(scores)
     assert np.all(hours * 3600 <= 2 * seconds + 1e-3)  # two nodes at most

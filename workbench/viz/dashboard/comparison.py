@@ -148,13 +148,15 @@ def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
     slots = pd.DataFrame(now["slots"], columns=SLOTS)
     best = np.array([[at, score] for at, score, *_ in now["best"]]).reshape(-1, 2)
     hours = analysis.node_seconds(slots, now["at_s"], [*best[:, 0], now["at_s"]]) / 3600
+    color, dash = theme.study_line(k)
     kept = ("state", "at_s", "trials_started", "phases_ended", "expected_phases", "occupancy", "tags")
     return {
         **{name: now[name] for name in kept},
         "name": board.name,
         "title": board.title,
         "importance": board.importance,
-        "color": theme.STUDY_COLORS[k % len(theme.STUDY_COLORS)],
+        "color": color,
+        "dash": dash,
         "best": np.column_stack([hours[:-1].round(6), best[:, 1], best[:, 0].round(6)]).tolist(),
         "node_h": round(float(hours[-1]), 6),
     }
