@@ -326,7 +326,7 @@ test("beside other studies a line has its own study's colour and dash, in every 
   const side = (name, color, dash) => ({ name, title: name, color, dash, importance: [], node_h: 1, best: [[0.5, 1, 60], [1, 2, 120]] });
   const studies = [side("one", "#00f", []), side("none yet", "#0f0", [1, 2]), side("two", "#f00", [6, 3])];
   studies[1].best = [];
-  const trials = [trial(0, { last: 1, config: { study: "one", lr: 0.1 } }), trial(200000, { last: 2, config: { study: "two", lr: 0.2 } })];
+  const trials = [trial(0, { study: 0, last: 1, config: { study: "b", lr: 0.1 } }), trial(200000, { study: 2, last: 2, config: { study: "a", lr: 0.2 } })];
   const points = table([0, 1, 1, 1, NaN], [0, 2, 2, 1, NaN], [200000, 1, 3, 1, NaN], [200000, 2, 4, 1, NaN]);
   const store = storeOf({ studies, trials }, [table(), points]);
   for (const view of [front.drawCost, front.drawCurves, front.drawParallel]) {

@@ -4,8 +4,8 @@
 function looksOf(store, trial) {
   const studies = store.now.studies;
   if (!studies) return { color: store.meta.states[trial?.state], dash: DASHES[trial?.state] ?? [] };
-  const k = studies.findIndex((study) => study.name === trial?.config.study);
-  return { color: studies[k]?.color, dash: studies[k]?.dash ?? [] };
+  const { color, dash = [] } = studies[trial?.study] ?? {};
+  return { color, dash };
 }
 
 function renderComparison(given) {
