@@ -257,6 +257,7 @@ def test_a_paused_study_has_neither_throughput_nor_time_left():
     told = board.state()
     assert (told["state"], told["frames_per_s"], told["left_s"], told["busy"]) == ("paused", 0.0, None, [0, 3])
     assert board.reported.rates.frames_per_s == 0.0
+    assert "<td>set aside</td>" in static_html(board)  # trial 3, which goes on when the study does
 
 
 def test_a_trial_that_a_person_set_aside_has_no_throughput():
@@ -272,6 +273,15 @@ def test_a_trial_that_a_person_set_aside_has_no_throughput():
     assert (told["state"], told["busy"][0], told["frames_per_s"]) == ("running", 0, 0.0)
     row = board.rows.of(3)
     assert (row["state"], row["may"]) == ("set aside", ["stop", "resume"])
+
+
+def test_a_phase_that_was_lost_with_its_driver_is_under_way_no_more():
+    board = _board()
+    board.take(_news([*in_order(), _answered(21.0, None, "pause study", accepted=True)]))
+    board.delta()
+    board.take(_news([Event(Kind.STUDY_RESUMED, 22.0)]))
+    content, _ = board.delta()
+    assert {row["trial"]: row["in_phase"] for row in content["trials"]} == {2: False, 3: False}
 
 
 def test_what_waits_for_a_slot_after_a_resumption_has_no_throughput():

@@ -8,7 +8,7 @@ import pandas as pd
 from workbench.core.describe import explain_of
 from workbench.core.errors import StudyError
 from workbench.core.garbage import uncollected
-from workbench.core.protocols import Event, Explain, Kind
+from workbench.core.protocols import BEGUN, Event, Explain, Kind
 from workbench.core.record import size_of_record, space_of_record
 from workbench.core.showing import reason_text, titled
 from workbench.core.size import Size
@@ -239,6 +239,8 @@ class Board:
     # -- taking in --------------------------------------------------------------------------------------------
 
     def _event(self, event: Event) -> None:
+        if event.kind in BEGUN:
+            self._touched.update(self._reader.open_span)  # whose phases were lost with the driver before
         self._reader.read(event)
         self._fates.take(event)
         self._lines.take(event)

@@ -111,7 +111,7 @@ class Comparison(Explored):
         trials = [
             {**trial, "label": str(trial["trial"])}
             | {of: None if trial[of] is None else k * APART + trial[of] for of in ("trial", "parent", "candidate")}
-            | {"state": standing_in(now["state"], trial["state"]), "study": k}
+            | {"state": standing_in(now["state"], trial["state"], in_phase=trial["in_phase"]), "study": k}
             | {"config": {column: board.name, **trial["config"]}}
             for k, (board, now) in enumerate(zip(boards, states, strict=True))
             for trial in board.rows.all()
