@@ -211,6 +211,15 @@ def test_buttons_act_on_the_trial_selected_now(tab, running):
     assert wishes(tab) == [("stop", second), ("stop", third)]
 
 
+def test_a_double_click_asks_once(tab, running):
+    stand(tab, running, filter="state:finished")
+    drawn(tab)
+    rows(tab).first.click()
+    drawn(tab)
+    tab.get_by_role("button", name="Extend").dblclick()
+    assert wishes(tab) == [("extend", state(tab, "selected")[0])]
+
+
 def test_a_clone_s_form_is_the_selected_trial_s(tab, running):
     stand(tab, running, filter="state:running")
     drawn(tab)

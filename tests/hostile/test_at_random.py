@@ -21,6 +21,7 @@ from tests.support import SPACE, Deterministic, score_of
 from workbench import HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.core.drive import replay
 from workbench.core.errors import WorkbenchError
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import check
 from workbench.knowledge.inbox import Controls
@@ -233,9 +234,9 @@ class Harm(RuleBasedStateMachine):
         """Let every trial that a person has set aside go on."""
         if self._alive() and known(self.folder):
             with KnowledgeBase(self.folder / "kb.db") as kb:
-                trials = kb["harmed"].frames().trials
-            for trial in trials.loc[trials["state"] == "set aside", "trial"]:
-                self.controls.resume(int(trial))
+                ledger = Ledger(kb["harmed"].events())
+            for trial in ledger.in_state(TrialState.SET_ASIDE):
+                self.controls.resume(trial)
 
     def _slots(self) -> int:
         """Count the slots that are up, of the driver that runs now."""

@@ -65,6 +65,22 @@ def test_no_trial_runs_in_a_study_that_is_over(last) -> None:
     assert frames_of([*events, Event(last, 1.0)]).trials["state"].tolist() == ["cut off"]
 
 
+def test_a_trial_that_was_extended_waits_in_a_paused_study() -> None:
+    asked = {"accepted": True, "by": "person"}
+    over = {"verdict": "stop", "mode": "finished"}
+    events = [
+        *(Event(Kind.RUN, 0.0, t, 0, data=RUN) for t in (0, 1)),
+        *(Event(Kind.PHASE_STARTED, 0.0, t, 0, t) for t in (0, 1)),
+        Event(Kind.INTERVENTION, 1.0, data={"action": "pause study", "request": "a", **asked}),
+        Event(Kind.PHASE_ENDED, 2.0, 0, 0, 0, {"score": 1.0}),
+        Event(Kind.DECISION, 2.0, 0, 0, data=over),
+        Event(Kind.INTERVENTION, 3.0, 0, data={"action": "extend", "phases": 1, "request": "b", **asked}),
+    ]
+    goes_on = Event(Kind.INTERVENTION, 4.0, data={"action": "resume study", "request": "c", **asked})
+    assert frames_of(events).trials["state"].tolist() == ["set aside", "running"]
+    assert frames_of([*events, goes_on]).trials["state"].tolist() == ["running", "running"]
+
+
 def test_the_clock_goes_on_with_metrics_while_no_phase_ends() -> None:
     point = pd.DataFrame([(1, 0, 0, 60.0, "score", 1.0)], columns=METRICS)
     assert [frames_of(a_study()[:7], points).wall_s for points in (None, point)] == [0.0, 60.0]

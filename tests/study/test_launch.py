@@ -8,6 +8,7 @@ import textwrap
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -141,6 +142,21 @@ def test_who_follows_a_name_follows_the_study_that_bears_it_now(tmp_path) -> Non
     log.append([begun])
     assert (run.progress.state, run.progress.at) == ("running", 0.0)
     log.close()
+
+
+def test_the_clock_of_who_follows_goes_on_within_a_phase(tmp_path, monkeypatch) -> None:
+    here = SimpleNamespace(at=0.0)
+    monkeypatch.setattr("workbench.core.clock.time", SimpleNamespace(monotonic=lambda: here.at))
+    logs = [StudyLog(tmp_path / "kb.db", name, {"simulated": name == "played"}) for name in ("real", "played")]
+    for log in logs:
+        log.append([Event(Kind.STUDY_STARTED, 0.0), Event(Kind.SLOT_JOINED, 3.0, slot=0, data={"node": "n"})])
+    following = [AttachedStudy(tmp_path / "kb.db", name) for name in ("real", "played")]
+    assert [run.progress.at for run in following] == [3.0, 3.0]
+    here.at = 600.0
+    assert [run.progress.at for run in following] == [603.0, 3.0]
+    for log in logs:
+        log.close()
+    assert [run.progress.at for run in following] == [3.0, 3.0]
 
 
 def test_who_follows_a_study_follows_the_one_that_was_unpacked_in_its_place(tmp_path) -> None:

@@ -87,9 +87,13 @@ class TrialRecord:
         return "finished" if ran_out else self.state.value
 
 
-def standing_in(study: str, trial: str) -> str:
-    """Say how a trial stands in a study that stands so: it does not run where nothing does."""
-    return "cut off" if trial == TrialState.RUNNING and study not in ("running", "paused") else trial
+def standing_in(study: str, trial: str, *, in_phase: bool) -> str:
+    """Say how a trial stands in a study that stands so, within a phase or not: it does not run where nothing does."""
+    if trial != TrialState.RUNNING or study == "running":
+        return trial
+    if study == "paused":
+        return trial if in_phase else TrialState.SET_ASIDE.value
+    return "cut off"
 
 
 class Ledger:

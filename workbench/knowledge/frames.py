@@ -9,7 +9,7 @@ import pandas as pd
 
 from workbench.core.aim import Aim
 from workbench.core.errors import unknown
-from workbench.core.ledger import Ledger, TrialRecord, TrialState, standing_in
+from workbench.core.ledger import Ledger, TrialState, standing_in
 from workbench.core.protocols import RESERVED_METRICS, Config, Event, Kind
 from workbench.core.size import Size
 from workbench.core.space import CONFIG_ID
@@ -53,12 +53,13 @@ class Frames:
     Attributes
     ----------
     trials : DataFrame
-        One row a trial: trial, state (running, held, paused, set aside, stopped, failed, finished, or cut off where its
-        study no longer runs), phases (completed), last_score, best_score, started_s, ended_s, parent, parent_phase (the
-        phase whose checkpoint of the parent's it began with; NaN where it began with none), candidate (the trial's own
-        number; of several seeds of one configuration, the candidate they are judged as), confirms (whether it repeats
-        its candidate with a fresh seed, after the search), seed, mode (of the last decision), error (with its place in
-        the user's code, where that is known); then a column a hyperparameter.
+        One row a trial: trial, state (running, held, paused, stopped, failed, finished, set aside by a person, who may
+        have paused the whole study, or cut off where its study no longer runs), phases (completed), last_score,
+        best_score, started_s, ended_s, parent, parent_phase (the phase whose checkpoint of the parent's it began with;
+        NaN where it began with none), candidate (the trial's own number; of several seeds of one configuration, the
+        candidate they are judged as), confirms (whether it repeats its candidate with a fresh seed, after the search),
+        seed, mode (of the last decision), error (with its place in the user's code, where that is known); then a
+        column a hyperparameter.
     phases : DataFrame
         One row a phase begun: trial, phase, slot, node, started_s, ended_s (NaN while it runs), wall_s, score,
         retries (attempts lost, but for those called ``left``); then a column a metric the phase returned (frames, pps,
@@ -267,7 +268,7 @@ class FrameReader:
         state = self.ledger.standing(driven=driven)
         self.ledger.pass_to(metrics["at_s"].max())
         return Frames(
-            trials=_frame((_row(number, trial, state) for number, trial in self.ledger.trials.items()), TRIALS),
+            trials=_frame((self._row(number, state) for number in self.ledger.trials), TRIALS),
             phases=_frame(self.phases.values(), PHASES),
             spans=_frame(self.spans, SPANS),
             decisions=_frame(map(_decision_row, self.decisions), DECISIONS),
@@ -281,6 +282,14 @@ class FrameReader:
             why_over=self.ledger.why_over,
             configs={number: _hyperparameters(trial.config) for number, trial in self.ledger.trials.items()},
         )
+
+    def _row(self, number: int, study: str) -> dict[str, Any]:
+        """A row of the frame `trials`: what is not known of a trial has no entry."""
+        trial = self.ledger.trials[number]
+        state = standing_in(study, trial.standing, in_phase=number in self.open_span)
+        entries = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
+        config = {name: value for name, value in trial.config.items() if name not in TRIALS}
+        return {**config, "trial": number, "state": state, "parent": trial.parent, **entries}
 
 
 def _end(span: dict[str, Any], at: float, outcome: str) -> None:
@@ -301,14 +310,6 @@ def intervention_row(event: Event) -> dict[str, Any]:
     data = {key: value for key, value in event.data.items() if key not in of_request}
     request = {key: event.data.get(key) for key in ("action", "accepted", "why", "by")}
     return {"at_s": event.at, "trial": event.trial, **request, "data": data}
-
-
-def _row(number: int, trial: TrialRecord, study: str) -> dict[str, Any]:
-    """A row of the frame `trials`: what is not known of a trial has no entry."""
-    known = {"trial": number, "state": standing_in(study, trial.standing), "parent": trial.parent}
-    entries = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
-    config = {name: value for name, value in trial.config.items() if name not in TRIALS}
-    return {**config, **known, **entries}
 
 
 def _hyperparameters(config: Config) -> Config:

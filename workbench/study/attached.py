@@ -148,6 +148,7 @@ class AttachedStudy:
             for event in merge(reports, events, key=lambda event: event.at):
                 self._progress.see(event)
         self._progress.pass_to(points["at"].max(initial=0.0))
+        self._progress.go_on(driven=self.running and not study.spec.get("simulated"))
         return self._progress
 
     def frames(self) -> "Frames":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.core.clock import SeenClock
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState, share_of
 from workbench.core.protocols import BEGUN, Event, Kind
@@ -35,7 +36,7 @@ class Progress:
     trials_asked : int
         Of the trials that were started, those that the scheduler asked for; others confirm them, or are clones.
     at : float
-        Seconds on the study's clock at the last event, or the last metric.
+        Seconds on the study's clock, now or when it was last driven.
     why_over : str
         What ended it before its scheduler was done, if anything did.
     message : str
@@ -56,7 +57,7 @@ class Progress:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()  # held where entries are gone through, or come and go: a driver's thread tells
-        self._ledger = Ledger()
+        self._ledger, self._clock = Ledger(), SeenClock()
         self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
         self._slots: set[int | None] = set()  # that live
         self._begun: dict[int | None, float] = {}  # trial → when the phase that it is in began
@@ -105,9 +106,15 @@ class Progress:
             self._ledger.pass_to(at)
             self.at = self._ledger.at
 
+    def go_on(self, *, driven: bool) -> None:
+        """Let the clock go on to now, where somebody drives the study in real time."""
+        with self._lock:
+            self.at = self._clock.now(self._ledger.at, driven=driven)
+
     def _see(self, event: Event) -> None:
         ledger = self._ledger
         ledger.see(event)
+        self._clock.see(event)
         self.at, self.state, self.why_over = ledger.at, ledger.standing(driven=True), ledger.why_over
         self.trials_started, self.trials_asked, self.trials_ended = len(ledger), ledger.n_asked, ledger.n_over
         self.phases_ended = ledger.phases_ended

@@ -161,6 +161,7 @@ class StudyRun(AttachedStudy):
     @property
     def progress(self) -> Progress:
         """How far the study is."""
+        self._progress.go_on(driven=self.running)
         return self._progress
 
     def _note(self) -> str:

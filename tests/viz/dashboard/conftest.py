@@ -3,6 +3,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -57,6 +58,14 @@ class Telling:
         with self.heard:
             assert self.heard.wait_for(found, timeout=120)
             return found()[-1]
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """The clock by which a study's goes on between its events, which stands unless a test moves it."""
+    clock = SimpleNamespace(at=0.0)
+    monkeypatch.setattr("workbench.core.clock.time", SimpleNamespace(monotonic=lambda: clock.at))
+    return clock
 
 
 @pytest.fixture

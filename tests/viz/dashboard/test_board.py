@@ -236,6 +236,30 @@ def test_occupancy_goes_on_between_events():
     assert (board.state()["occupancy"], board.state()["idle"]) == (0.45, 0.55)  # 90 s of 2 × 100 s
 
 
+@pytest.mark.parametrize("simulated", [False, True])
+def test_the_clock_goes_on_though_nothing_is_logged(here, simulated):
+    board = Board(NAME, Size(2, 2, 2, 4.0), simulated=simulated)
+    slots = [Event(Kind.SLOT_JOINED, 0.0, slot=k, data={"node": "n"}) for k in (0, 1)]
+    run = Event(Kind.RUN, 10.0, 0, 0, data={"config": {"lr": 1}, "parent": None, "seed": 0})
+    board.take(_news([Event(Kind.STUDY_STARTED, 0.0), *slots, run, Event(Kind.PHASE_STARTED, 10.0, 0, 0, 0)]))
+    board.learn(driven=True)
+    board.take_as_sent()
+    here.at += 0.5
+    board.learn(driven=True)
+    assert board.delta() is None
+    here.at += 89.5
+    board.learn(driven=True)
+    assert not board.stale  # a comparison is not sent anew for that
+    news = board.delta()
+    if simulated:
+        assert news is None
+        return
+    assert (news[0]["at_s"], news[0]["occupancy"]) == (100.0, 0.45)
+    assert board.delta() is None
+    board.learn(driven=False)
+    assert board.delta()[0]["at_s"] == 10.0  # from which whoever drives it next goes on
+
+
 def test_the_workers_that_live_are_counted_those_of_a_gang_too():
     board = Board(NAME, Size())
     assert board.state()["workers"] == 0
@@ -257,6 +281,7 @@ def test_a_paused_study_has_neither_throughput_nor_time_left():
     told = board.state()
     assert (told["state"], told["frames_per_s"], told["left_s"], told["busy"]) == ("paused", 0.0, None, [0, 3])
     assert board.reported.rates.frames_per_s == 0.0
+    assert "<td>set aside</td>" in static_html(board)  # trial 3, which goes on when the study does
 
 
 def test_a_trial_that_a_person_set_aside_has_no_throughput():
@@ -272,6 +297,15 @@ def test_a_trial_that_a_person_set_aside_has_no_throughput():
     assert (told["state"], told["busy"][0], told["frames_per_s"]) == ("running", 0, 0.0)
     row = board.rows.of(3)
     assert (row["state"], row["may"]) == ("set aside", ["stop", "resume"])
+
+
+def test_a_phase_that_was_lost_with_its_driver_is_under_way_no_more():
+    board = _board()
+    board.take(_news([*in_order(), _answered(21.0, None, "pause study", accepted=True)]))
+    board.delta()
+    board.take(_news([Event(Kind.STUDY_RESUMED, 22.0)]))
+    content, _ = board.delta()
+    assert {row["trial"]: row["in_phase"] for row in content["trials"]} == {2: False, 3: False}
 
 
 def test_what_waits_for_a_slot_after_a_resumption_has_no_throughput():

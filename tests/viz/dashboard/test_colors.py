@@ -57,10 +57,23 @@ def test_states_differ_without_red_and_green_or_by_shape_and_dash():
     dashes = dict(re.findall(r'"?([a-z][a-z ]*)"?: (\[[\d, ]*\])', re.search(r"const DASHES = \{(.*)\};", CODE)[1]))
     assert marks.keys() == dashes.keys() == theme.STATE_COLORS.keys()
     assert len(set(marks.values())) == len(marks)
-    for one, other in itertools.combinations(theme.STATE_COLORS, 2):
-        seen = [np.clip(DEUTERANOPIA @ linear(theme.STATE_COLORS[state]), 0, 1) for state in (one, other)]
-        near = np.abs(np.cbrt(seen[0]) - np.cbrt(seen[1])).max() < 0.1
-        assert not near or dashes[one] != dashes[other], (one, other)
+    assert confused({state: (color, dashes[state]) for state, color in theme.STATE_COLORS.items()}) == []
+
+
+def test_studies_differ_by_colour_or_dash_and_ten_of_them_without_red_and_green_too():
+    lines = [theme.study_line(k) for k in range(36)]
+    assert len({*lines}) == len(lines)
+    assert confused(dict(enumerate(lines[:10]))) == []
+
+
+def confused(lines):
+    """Pairs of lines, each a colour and a dash, that a deuteranope takes for one another."""
+    seen = {name: np.cbrt(np.clip(DEUTERANOPIA @ linear(color), 0, 1)) for name, (color, _) in lines.items()}
+    return [
+        (one, other)
+        for one, other in itertools.combinations(lines, 2)
+        if np.abs(seen[one] - seen[other]).max() < 0.1 and lines[one][1] == lines[other][1]
+    ]
 
 
 def is_grey(color):

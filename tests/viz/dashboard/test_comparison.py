@@ -14,6 +14,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog
 from workbench.viz.dashboard import Comparison
 from workbench.viz.dashboard.comparison import APART
+from workbench.viz.figures import theme
 
 FOREVER = 3600.0
 
@@ -71,11 +72,22 @@ def test_trials_keep_apart_and_say_whose_they_are(both):
     content, points = told(both)
     assert [t["trial"] for t in content["trials"]] == [0, 1, 2, 3, APART, APART + 1, APART + 2, APART + 3]
     assert [t["config"]["study"] for t in content["trials"]] == ["one"] * 4 + ["two"] * 4
+    assert [t["study"] for t in content["trials"]] == [0] * 4 + [1] * 4
     assert [t["label"] for t in content["trials"]][-1] == "3"
     assert content["meta"]["hyperparameters"][0] == "study"
     mine, other = points[points[:, 0] < APART], points[points[:, 0] >= APART]
     assert np.array_equal(mine[:, 1:], other[:, 1:], equal_nan=True)
     assert set(other[:, 0] - APART) == set(mine[:, 0])
+
+
+def test_a_hyperparameter_may_be_called_as_the_column_of_studies(both, logs):
+    logs[1].append([runs(21.0, 4, {"study": "A", "study_": 1})])
+    both.refresh()
+    content, _ = told(both)
+    names = content["meta"]["hyperparameters"]
+    assert (names[0], names[-2:]) == ("study__", ["study", "study_"])
+    assert content["trials"][-1]["config"] == {"study__": "two", "study": "A", "study_": 1}
+    assert [(t["study"], t["config"]["study__"]) for t in content["trials"]] == [(0, "one")] * 4 + [(1, "two")] * 5
 
 
 def test_a_trial_names_those_of_its_own_study_that_it_comes_from(both, logs):
@@ -91,7 +103,7 @@ def test_the_best_score_stands_against_node_hours(both):
     content, _ = told(both)
     one, two = content["studies"]
     assert one["best"] == two["best"]
-    assert one["color"] != two["color"]
+    assert [(side["color"], side["dash"]) for side in (one, two)] == [theme.study_line(k) for k in range(2)]
     hours, scores, seconds = np.array(one["best"]).T
     assert scores.tolist() == sorted(scores)
     assert np.all(hours * 3600 <= 2 * seconds + 1e-3)  # two nodes at most

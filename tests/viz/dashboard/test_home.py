@@ -66,6 +66,21 @@ def test_a_study_s_clock_goes_on_within_its_phases(page, db):
     assert page.said[-1]["studies"][0]["seconds"] == 3600.0
 
 
+def test_a_study_s_clock_goes_on_though_nothing_is_logged(page, db, here):
+    running = write(db, "running")
+    played = StudyLog(db, "played", {**SPEC, "simulated": True})
+    played.append(in_order())
+    page.refresh()
+    before = [study["seconds"] for study in page.said[-1]["studies"]]
+    here.at += 600.0
+    page.refresh()
+    assert [study["seconds"] for study in page.said[-1]["studies"]] == [before[0], before[1] + 600.0]
+    for log in (running, played):
+        log.close()
+    page.refresh()
+    assert [study["seconds"] for study in page.said[-1]["studies"]] == before
+
+
 def test_progress_is_of_a_study_s_time_where_that_is_nearer_its_end(page, db):
     """As `follow` has it: a study of an hour is done then, however few of its phases have ended."""
     log = StudyLog(db, "an hour", SPEC)

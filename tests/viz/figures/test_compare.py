@@ -86,6 +86,12 @@ def test_a_study_has_its_colour_though_another_has_no_importance():
     assert bar.marker.color == theme.STUDY_COLORS[1]
 
 
+def test_many_studies_have_a_line_each(curves):
+    lines = [trace.line for trace in compare_curves({f"study {k}": curves for k in range(30)}).data]
+    assert len({(line.color, line.dash) for line in lines}) == 30
+    assert [line.dash for line in lines[:2]] == ["solid", "6px,3px"]
+
+
 def test_time_to_best_stands_within_the_whole(frames, nothing):
     best = {"one": analysis.best_so_far(frames.phases), "empty": analysis.best_so_far(nothing.phases)}
     whole, until = compare_time_to_best(best, {"one": 25.0, "empty": 0.0}).data

@@ -5,10 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.core.clock import SeenClock
 from workbench.core.describe import explain_of
 from workbench.core.errors import StudyError
 from workbench.core.garbage import uncollected
-from workbench.core.protocols import Event, Explain, Kind
+from workbench.core.protocols import BEGUN, Event, Explain, Kind
 from workbench.core.record import size_of_record, space_of_record
 from workbench.core.showing import reason_text, titled
 from workbench.core.size import Size
@@ -25,6 +26,7 @@ from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 from workbench.viz.dashboard.trial_rows import TrialRows
 from workbench.viz.figures import theme
 
+_TICK_S = 1.0  # between two words on a clock that goes on with nothing else to tell
 _AT_FIRST = 200  # trials that a viewer of a large study is told of before all others
 
 Message = tuple[dict[str, Any], list[bytes]]
@@ -50,6 +52,8 @@ class Board:
         The study for people to read, where that is more than its name.
     space : Space, optional
         What its configurations are points of, where that is known.
+    simulated : bool
+        Whether its time is not real, and stands between two events.
 
     Attributes
     ----------
@@ -66,14 +70,23 @@ class Board:
     """
 
     def __init__(
-        self, name: str, size: Size, explain: Explain = reason_text, *, title: str = "", space: Space | None = None
+        self,
+        name: str,
+        size: Size,
+        explain: Explain = reason_text,
+        *,
+        title: str = "",
+        space: Space | None = None,
+        simulated: bool = False,
     ) -> None:
         self.name = name
         self.title = title or name
         self.space = space
         self._fields = fields(space)
         self._size = size
+        self._simulated = simulated
         self.driven = True
+        self._clock, self._now = SeenClock(), 0.0
         self._reader = FrameReader()
         self.ledger = self._reader.ledger
         self._spans = SpanTable(self._reader.spans)
@@ -133,6 +146,8 @@ class Board:
         """Take in what the log does not tell: whether somebody drives the study, and what the forests say."""
         if driven is not None and driven != self.driven:
             self.driven, self._stale = driven, True
+        if driven is not None:
+            self._now = self._clock.now(self.ledger.at, driven=driven and not self._simulated)
         if importance is not None and importance != self.importance:
             self.importance, self._stale = importance, True
 
@@ -156,7 +171,7 @@ class Board:
             self._numbers = counted(self._reader, self._fates, self.size)
             self._phases_left = self.ledger.phases_left(self.size)
             self._usage = self._slot_time.now()
-        at, standing, usage = self.ledger.at, self.ledger.standing(driven=self.driven), self._usage
+        at, standing, usage = max(self.ledger.at, self._now), self.ledger.standing(driven=self.driven), self._usage
         running = standing == "running"
         occupied, idle = usage.shares(at)
         return {
@@ -210,7 +225,7 @@ class Board:
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
-        if not self.stale:
+        if not (self.stale or self._now >= self._sent.get("at_s", 0.0) + _TICK_S):
             return None
         spans = self._spans.changes()
         dropped, points = self.reported.curves.changes()
@@ -239,7 +254,10 @@ class Board:
     # -- taking in --------------------------------------------------------------------------------------------
 
     def _event(self, event: Event) -> None:
+        if event.kind in BEGUN:
+            self._touched.update(self._reader.open_span)  # whose phases were lost with the driver before
         self._reader.read(event)
+        self._clock.see(event)
         self._fates.take(event)
         self._lines.take(event)
         self.rows.take(event)
@@ -281,4 +299,5 @@ def board_of(name: str, feed: Feed) -> Board:
     """Make the board of a study by its record; what its feed gives is still to be taken in."""
     spec = feed.spec
     explain = explain_of(spec.get("scheduler"))
-    return Board(name, size_of_record(spec), explain, title=titled(name, spec), space=space_of_record(spec))
+    size, space, simulated = size_of_record(spec), space_of_record(spec), bool(spec.get("simulated"))
+    return Board(name, size, explain, title=titled(name, spec), space=space, simulated=simulated)

@@ -48,7 +48,7 @@ class Comparison(Explored):
     ----------
     selected, filter, visible
         As of `Dashboard`, over all the studies' trials: trial 12 of the third study has the number 200012, and
-        ``study=monday`` leaves one study's.
+        ``study=monday`` leaves one study's (``study_=monday`` where a hyperparameter is called ``study``).
 
     Raises
     ------
@@ -102,20 +102,23 @@ class Comparison(Explored):
         self._take_as_sent()
         states = [board.state() for board in boards]
         meta = [board.meta() for board in boards]
+        names, column = dict.fromkeys(name for known in meta for name in known["hyperparameters"]), "study"
+        while column in names:
+            column += "_"
         curves = [board.reported.curves.all(_POINTS // len(boards)) for board in boards]
         for k, points in enumerate(curves):
             points[:, 0] += k * APART
         trials = [
             {**trial, "label": str(trial["trial"])}
             | {of: None if trial[of] is None else k * APART + trial[of] for of in ("trial", "parent", "candidate")}
-            | {"state": standing_in(now["state"], trial["state"]), "config": {"study": board.name, **trial["config"]}}
+            | {"state": standing_in(now["state"], trial["state"], in_phase=trial["in_phase"]), "study": k}
+            | {"config": {column: board.name, **trial["config"]}}
             for k, (board, now) in enumerate(zip(boards, states, strict=True))
             for trial in board.rows.all()
         ]
-        names = dict.fromkeys(["study", *(name for known in meta for name in known["hyperparameters"])])
         yield (
             {
-                "meta": {**meta[0], "name": self._title, "hyperparameters": [*names]},
+                "meta": {**meta[0], "name": self._title, "hyperparameters": [column, *names]},
                 "state": "ended" if self._is_over() else "running",
                 "at_s": max(now["at_s"] for now in states),
                 "trials": trials,
@@ -148,13 +151,15 @@ def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
     slots = pd.DataFrame(now["slots"], columns=SLOTS)
     best = np.array([[at, score] for at, score, *_ in now["best"]]).reshape(-1, 2)
     hours = analysis.node_seconds(slots, now["at_s"], [*best[:, 0], now["at_s"]]) / 3600
+    color, dash = theme.study_line(k)
     kept = ("state", "at_s", "trials_started", "phases_ended", "expected_phases", "occupancy", "tags")
     return {
         **{name: now[name] for name in kept},
         "name": board.name,
         "title": board.title,
         "importance": board.importance,
-        "color": theme.STUDY_COLORS[k % len(theme.STUDY_COLORS)],
+        "color": color,
+        "dash": dash,
         "best": np.column_stack([hours[:-1].round(6), best[:, 1], best[:, 0].round(6)]).tolist(),
         "node_h": round(float(hours[-1]), 6),
     }

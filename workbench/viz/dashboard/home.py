@@ -8,6 +8,7 @@ from typing import Any
 
 import traitlets
 
+from workbench.core.clock import SeenClock
 from workbench.core.errors import StudyError, WorkbenchError
 from workbench.core.ledger import Ledger, share_of
 from workbench.core.places import DEFAULT_DB, db_path
@@ -153,16 +154,20 @@ class _Followed:
         self._seen: Seen | None = None
         self._asked: list[Mapping[str, Any]] = []
         self._driven = False
+        self._clock, self._now = SeenClock(), 0.0
 
     def read(self) -> None:
         was_driven = self._is_driven()  # before: who leaves has a last word
         events, self._seen = self._study.events_since(self._seen)
         for event in events:
             self._ledger.see(event)
+            self._clock.see(event)
             if event.kind is Kind.INTERVENTION:
                 self._asked.append(intervention_row(event))
         self._ledger.pass_to(self._study.last_metric_s)
         self._driven = was_driven or self._is_driven()
+        in_real_time = self._driven and not self._study.spec.get("simulated")
+        self._now = self._clock.now(self._ledger.at, driven=in_real_time)
 
     def _is_driven(self) -> bool:
         return self._ledger.study == "running" and driver_of(self._db, self._study.name) is not None
@@ -180,7 +185,7 @@ class _Followed:
             "expected": finite(ledger.expected_phases(size)),
             "share": share_of(ledger, size),
             "best": None if ledger.best is None else finite(ledger.best[0]),
-            "seconds": round(ledger.at, 1),
+            "seconds": round(self._now, 1),
             "began": time.strftime("%Y-%m-%d %H:%M %z", time.localtime(self._study.created_unix)),
             "what": " · ".join(str(kind.get("kind", "")) for kind in kinds if isinstance(kind, Mapping)),
             "tags": [*tags_of(self._asked).get(None, ())],

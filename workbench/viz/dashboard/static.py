@@ -99,7 +99,7 @@ def _best_table(trials: Sequence[Mapping[str, Any]], study: str) -> str:
     rows = [
         [
             t["trial"],
-            standing_in(study, t["state"]),
+            standing_in(study, t["state"], in_phase=t["in_phase"]),
             t["last"],
             t["best"],
             *(t["config"].get(name) for name in names),

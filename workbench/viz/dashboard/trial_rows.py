@@ -56,6 +56,7 @@ class TrialRows:
         return {
             "trial": number,
             "state": trial.standing,
+            "in_phase": number in self._reader.open_span,
             "may": possible(trial),
             "pips": self._pips.of(number),
             "phases": trial.phases,

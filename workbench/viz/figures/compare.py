@@ -10,8 +10,6 @@ from workbench.viz.figures import theme
 from workbench.viz.figures.curves import joined_lines
 from workbench.viz.figures.occupancy import node_occupancy
 
-_DASHES = ("solid", "dash", "dot", "dashdot")
-
 
 def compare_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str, float]) -> go.Figure:
     """Draw every study's best score so far against its own clock.
@@ -224,6 +222,5 @@ def compare_time_to_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str,
 
 
 def _line(k: int) -> dict[str, str]:
-    """Tell the lines of many studies apart, by dashes where their colours come round again."""
-    n = len(theme.STUDY_COLORS)
-    return {"color": theme.STUDY_COLORS[k % n], "dash": _DASHES[k // n % len(_DASHES)]}
+    color, dash = theme.study_line(k)
+    return {"color": color, "dash": ",".join(f"{px}px" for px in dash) or "solid"}

@@ -44,6 +44,8 @@ STATE_COLORS = {
 STUDY_COLORS = ("#2A7FC0", "#D2500A", "#008A62", "#B35F98", "#A26F00", "#6B6FD4")
 """Colours of studies that stand side by side, where hue means the study; at least 3 : 1 likewise."""
 
+_STUDY_DASHES = ((), (6, 3), (2, 3), (8, 3, 2, 3), (4, 2), (1, 2))  # px drawn, px left out, …
+
 INK = "#7a7a7a"  # contrast 4.3 on white and on JupyterLab's dark background: no figure knows which it is on
 FAINT = "rgba(128,128,128,0.22)"
 LAND = "rgba(128,128,128,0.13)"
@@ -135,6 +137,15 @@ def phase_greys(n_phases: int, *, dark: bool | None = None) -> list[str]:
     low, high = {True: (112, 240), False: (30, 145), None: (72, 196)}[dark]
     steps = [round(low + (high - low) * (k / max(1, n_phases - 1))) for k in range(n_phases)]
     return [f"#{step:02x}{step:02x}{step:02x}" for step in steps]
+
+
+def study_line(k: int) -> tuple[str, tuple[int, ...]]:
+    """Give colour and dash (px drawn, px left out, …) of the k-th study: 36 pairs.
+
+    Both change from one study to the next, since to some people two of the colours are one.
+    """
+    n = len(STUDY_COLORS)
+    return STUDY_COLORS[k % n], _STUDY_DASHES[(k + k // n) % len(_STUDY_DASHES)]
 
 
 def scale(colors: Sequence[str] | None = None) -> list[tuple[float, str]]:

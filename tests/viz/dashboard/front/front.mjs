@@ -48,7 +48,7 @@ export const META = {
 };
 
 export function trial(number, more) {
-  return { trial: number, state: "running", pips: "", config: { lr: 0.1 }, phases: 0, last: null, best: null, parent: null, candidate: null, why: "", ...more };
+  return { trial: number, state: "running", in_phase: true, pips: "", config: { lr: 0.1 }, phases: 0, last: null, best: null, parent: null, candidate: null, why: "", ...more };
 }
 
 export function message(type, number, more) {

@@ -60,6 +60,19 @@ test("what ran when its study ended is cut off, and runs again when that goes on
   assert.deepEqual(states(), ["running", "stopped"]);
 });
 
+test("what is between two phases is set aside while its study is paused", (t) => {
+  const { model, store } = opened(t);
+  const states = () => [...store.trials.values()].map(({ state }) => state);
+  model.tell(message("snapshot", 7, { trials: [trial(0), trial(1, { in_phase: false }), trial(2, { in_phase: false, state: "held" })] }), NOTHING);
+  assert.deepEqual(states(), ["running", "running", "held"]); // on its way to a slot
+  model.tell(message("delta", 8, { state: "paused" }), NOTHING);
+  assert.deepEqual(states(), ["running", "set aside", "held"]);
+  model.tell(message("delta", 9, { state: "abandoned" }), NOTHING);
+  assert.deepEqual(states(), ["cut off", "cut off", "held"]);
+  model.tell(message("delta", 10, { state: "running" }), NOTHING);
+  assert.deepEqual(states(), ["running", "running", "held"]);
+});
+
 test("what waits for a slot when its study goes on is cut off no more, though no row comes of it", (t) => {
   const { model, store } = opened(t);
   const states = () => [...store.trials.values()].map(({ state }) => state);

@@ -322,6 +322,21 @@ test("importance: off, growing, refused, and a row a hyperparameter", () => {
   assert.deepEqual(hit(300, 20).words, ["lr", "importance 0.8 (95 %: 0.7 to 0.9)", "permutation 0.5 (95 %: 0.4 to 0.6)"]);
 });
 
+test("beside other studies a line has its own study's colour and dash, in every view", () => {
+  const side = (name, color, dash) => ({ name, title: name, color, dash, importance: [], node_h: 1, best: [[0.5, 1, 60], [1, 2, 120]] });
+  const studies = [side("one", "#00f", []), side("none yet", "#0f0", [1, 2]), side("two", "#f00", [6, 3])];
+  studies[1].best = [];
+  const trials = [trial(0, { study: 0, last: 1, config: { study: "b", lr: 0.1 } }), trial(200000, { study: 2, last: 2, config: { study: "a", lr: 0.2 } })];
+  const points = table([0, 1, 1, 1, NaN], [0, 2, 2, 1, NaN], [200000, 1, 3, 1, NaN], [200000, 2, 4, 1, NaN]);
+  const store = storeOf({ studies, trials }, [table(), points]);
+  for (const view of [front.drawCost, front.drawCurves, front.drawParallel]) {
+    const { canvas, calls } = makeCanvas();
+    view(canvas, scene(store));
+    const dashes = calls.filter(([name]) => name === "setLineDash").map(([, dash]) => dash.join());
+    assert.ok(dashes.includes("6,3") && !dashes.includes("1,2"), `${view.name}: ${dashes}`);
+  }
+});
+
 test("importance beside other studies: when it comes, by what it waits for", () => {
   const told = (phases_ended, ...importance) => front.mattersMost({ trials_started: 30, phases_ended, importance });
   assert.equal(told(19), "from 20 trials with a score on"); // of 30 trials that began, most failed

@@ -1,13 +1,11 @@
 // Several studies in one page: hue means the study here. Their trials stand in one table, under one filter.
 
-const STUDY_DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 2]];
-
 // What hue and dash mean: a trial's state, or, where studies stand side by side, its study.
 function looksOf(store, trial) {
   const studies = store.now.studies;
   if (!studies) return { color: store.meta.states[trial?.state], dash: DASHES[trial?.state] ?? [] };
-  const k = studies.findIndex((study) => study.name === trial?.config.study);
-  return { color: studies[k]?.color, dash: STUDY_DASHES[Math.max(0, k) % STUDY_DASHES.length] };
+  const { color, dash = [] } = studies[trial?.study] ?? {};
+  return { color, dash };
 }
 
 function renderComparison(given) {
@@ -43,8 +41,13 @@ function renderComparison(given) {
 function sideRow(row, study) {
   const name = make("th", "", row);
   name.scope = "row";
-  const swatch = make("span", "wb-swatch", name, "●");
-  swatch.style.color = study.color;
+  const swatch = document.createElementNS(SVG, "svg");
+  const line = document.createElementNS(SVG, "path");
+  const drawn = { d: "M0 4H24", stroke: study.color, "stroke-width": 3, "stroke-dasharray": study.dash };
+  for (const [key, value] of Object.entries(drawn)) line.setAttribute(key, value);
+  for (const [key, value] of [["width", 24], ["height", 8], ["aria-hidden", true]]) swatch.setAttribute(key, value);
+  swatch.append(line);
+  name.append(swatch);
   make("strong", "", name, ` ${study.title}`);
   const last = study.best[study.best.length - 1];
   const cells = [
@@ -75,15 +78,14 @@ function drawCost(canvas, { store, colors }) {
   const y = { ...span(studies.flatMap((s) => s.best.map(([, score]) => score))), title: "best score" };
   const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
   const marks = [];
-  store.now.studies.forEach((study, k) => {
-    if (!study.best.length) return;
+  for (const study of studies) {
     const own = study.best.map(([hours, score]) => ({ x: px(hours), y: py(score), hours, score, study }));
     pen.strokeStyle = study.color;
-    pen.setLineDash(STUDY_DASHES[k % STUDY_DASHES.length]);
+    pen.setLineDash(study.dash);
     stairs(pen, own, px(study.node_h));
     pen.setLineDash([]);
     marks.push(...own);
-  });
+  }
   for (const mark of marks) dot(pen, mark, 3, mark.study.color);
   return (mx, my) => {
     const mark = nearestOf(marks, mx, my);

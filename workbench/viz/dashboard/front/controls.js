@@ -63,11 +63,11 @@ function trialControls(parent, store, own) {
     const trial = own.focus(); // now: the page may still show the one before
     if (trial !== null) store.wish(action, { trial, ...more });
   };
-  const once = (action) => !store.awaits(action, own.focus()) && ask(action);
+  const once = (action, more) => !store.awaits(action, own.focus()) && ask(action, more);
   const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => once("stop"));
   const pause = button(row, "Pause", "Set it aside when its phase ends", () => once("pause"));
   const resume = button(row, "Resume", "Let it go on", () => once("resume"));
-  const extend = button(row, "Extend", "Run it for some phases more", () => ask("extend", { phases: Math.round(Number(phases.value)) }));
+  const extend = button(row, "Extend", "Run it for some phases more", () => once("extend", { phases: Math.round(Number(phases.value)) }));
   const phases = number(row, "by phases", 1);
   const clone = button(row, "Clone …", "Start a trial of its own with this configuration, changed", () => {
     update(); // the form too may still be the one before's

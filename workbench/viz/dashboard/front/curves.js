@@ -112,7 +112,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
   pen.globalAlpha = 1;
   if (look.bands) {
     const searched = curves.filter(({ trial }) => searches(store.trials.get(trial)));
-    const groups = store.now.studies?.map((study) => [searched.filter(({ trial }) => store.trials.get(trial)?.config.study === study.name), study.color]);
+    const groups = store.now.studies?.map(({ color }, k) => [searched.filter(({ trial }) => store.trials.get(trial)?.study === k), color]);
     for (const [of, color] of groups ?? [[searched, colors.ink]]) drawBands(pen, phaseBands(of), at, py, color);
   }
   const hit = (mx, my) => {

@@ -135,9 +135,11 @@ function makeStore(model) {
 
 // A trial does not run where nothing does, and does again when its study goes on: no row comes of it either time.
 function stand(store) {
-  const alive = ["running", "paused"].includes(store.now.state);
+  const study = store.now.state;
   for (const trial of store.trials.values()) {
-    const state = trial.told === "running" && !alive ? "cut off" : trial.told;
+    let state = trial.told;
+    if (state === "running" && study === "paused" && !trial.in_phase) state = "set aside";
+    else if (state === "running" && !["running", "paused"].includes(study)) state = "cut off";
     if (state === trial.state) continue;
     trial.state = state;
     store.version++;
