@@ -65,8 +65,8 @@ def a_log(name: str, seed: int, crash: float, wishes: int, deaths: int) -> Memor
         if over:
             log.append([Event(Kind.STUDY_ENDED, executor.now)])
             break
-        later = executor.now + 0.25  # no phase ended just then
-        log.append([Event(Kind.STUDY_INTERRUPTED, executor.now), Event(Kind.STUDY_RESUMED, later)])
+        cut, later = executor.now + 0.125, executor.now + 0.25  # no phase ended just then
+        log.append([Event(Kind.STUDY_INTERRUPTED, cut), Event(Kind.STUDY_RESUMED, later)])
     return log
 
 
@@ -112,8 +112,8 @@ def assert_all_agree(log: list[Event]) -> None:
     assert trials["best_score"].dropna().to_dict() == scores.max().to_dict()
     assert trials["last_score"].dropna().to_dict() == scores.last().to_dict()
 
-    resumed = {e.at for e in of[Kind.STUDY_RESUMED]}  # what a dead driver left under way nobody reported
-    busy = frames.spans[frames.spans["outcome"].isin(["ended", "lost"]) & ~frames.spans["ended_s"].isin(resumed)]
+    cut = {e.at for e in of[Kind.STUDY_INTERRUPTED]}  # what a driver left under way nobody reported
+    busy = frames.spans[frames.spans["outcome"].isin(["ended", "lost"]) & ~frames.spans["ended_s"].isin(cut)]
     assert sorted(tally.busy) == sorted(busy[["started_s", "ended_s"]].itertuples(index=False, name=None))
     assert progress.state == frames.state
 
