@@ -163,6 +163,29 @@ def test_keys_select_clear_and_filter(tab, running):
     assert tab.evaluate("document.activeElement.type") == "search"
 
 
+# Keys that come to the document, as to JupyterLab's shortcuts.
+HEAR_KEYS = """() => {
+  window.reached = [];
+  document.onkeydown = (event) => window.reached.push(event.key);
+}"""
+
+
+def test_no_key_pressed_on_a_page_reaches_the_notebook(tab, running):
+    stand(tab, running, selected=[0])
+    drawn(tab)
+    tab.evaluate(HEAR_KEYS)
+    for place in (".wb-table", ".wb h4 select", ".wb-tabs button", ".wb-toggle input", ".wb-remarks input", ".wb-log"):
+        tab.locator(place).first.focus()
+        for key in ("x", "ArrowDown", "Shift+ArrowDown"):
+            tab.keyboard.press(key)
+    tab.get_by_label("smoothing").focus()
+    tab.keyboard.press("ArrowDown")
+    assert tab.get_by_label("smoothing").input_value() == "0.6"
+    assert tab.evaluate("window.reached") == []
+    tab.keyboard.press("Escape")
+    assert tab.evaluate("window.reached") == ["Escape"]
+
+
 def test_keys_faster_than_the_page_is_drawn_are_not_lost(tab, running):
     stand(tab, running)
     drawn(tab)

@@ -85,10 +85,7 @@ function filterBar(parent, store, own) {
   const count = make("span", "wb-soft wb-found", bar);
   count.setAttribute("role", "status");
   input.oninput = () => own.setFilter(input.value);
-  input.onkeydown = (event) => {
-    event.stopPropagation();
-    if (event.key === "Escape") own.setFilter("");
-  };
+  input.onkeydown = (event) => event.key === "Escape" && own.setFilter("");
   hide.onchange = () => hideState(own, "stopped", hide.checked);
   top.onchange = () => own.brush("top:", top.value ? `top:${top.value}` : "");
   const legend = stateLegend(states, store, own);

@@ -221,7 +221,6 @@ function makeTable(parent, store, own) {
     if (event.key in STEPS) move(STEPS[event.key], event.shiftKey);
     else return;
     event.preventDefault();
-    event.stopPropagation(); // a notebook's own keys are not meant
   };
 
   return () => {
