@@ -284,8 +284,28 @@ def test_of_several_trials_buttons_act_on_the_one_touched_last(tab, running):
     assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {numbers[0]}:")
     rows(tab).first.click()
     tab.keyboard.press("Shift+ArrowDown")
-    tab.keyboard.press("Shift+ArrowUp")
-    assert state(tab, "selected") == [numbers[1], numbers[0]]
+    assert state(tab, "selected") == numbers[:2]
+
+
+def test_shift_extends_a_stretch_by_keys_and_takes_it_back(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.evaluate("window.model.set('filter', 'top:18')")
+    drawn(tab)
+    numbers = state(tab, "visible")
+    tab.evaluate("number => window.model.set('selected', [number])", numbers[8])
+    tab.locator(".wb-table").focus()
+    for keys, chosen in [
+        ("ArrowDown", numbers[8:10]), ("PageDown", numbers[8:18]), ("ArrowUp", numbers[8:17]),
+        ("PageUp", [numbers[8]]), ("ArrowUp", [numbers[8], numbers[7]]), ("Home", [*numbers[1:9], numbers[0]]),
+        ("End", numbers[8:]),
+    ]:  # fmt: skip
+        tab.keyboard.press(f"Shift+{keys}")
+        assert state(tab, "selected") == chosen, keys
+    drawn(tab)
+    assert tab.locator(".wb-table").get_attribute("aria-activedescendant").endswith(f"-{numbers[-1]}")
+    tab.keyboard.press("ArrowUp")  # without Shift, from the end that moved
+    assert state(tab, "selected") == [numbers[-2]]
 
 
 def test_arrows_leave_from_what_was_selected_elsewhere(tab, running):
