@@ -247,20 +247,16 @@ function drawOccupancy(canvas, { store, colors }) {
   const { ran, held, alive, width: each } = occupancyOf(store, now, bins);
   const most = Math.max(1, ...alive);
   const { px, py } = axes(pen, box, { low: 0, high: now / unit.seconds, title: `study's time [${unit.unit}]` }, { low: 0, high: most * 1.05, title: "slots", whole: true }, colors);
-  const area = (heights, color) => {
+  const edge = (heights) => Array.from({ length: bins }, (_, k) => [k, k + 1].map((at) => [px((at * each) / unit.seconds), py(heights(k))])).flat();
+  const band = (low, high, color) => {
     pen.fillStyle = color;
     pen.beginPath();
-    pen.moveTo(px(0), py(0));
-    for (let k = 0; k < bins; k++) {
-      pen.lineTo(px((k * each) / unit.seconds), py(heights(k)));
-      pen.lineTo(px(((k + 1) * each) / unit.seconds), py(heights(k)));
-    }
-    pen.lineTo(px(now / unit.seconds), py(0));
+    for (const [x, y] of [...edge(low), ...edge(high).reverse()]) pen.lineTo(x, y);
     pen.fill();
   };
-  area((k) => alive[k], colors.line);
-  area((k) => ran[k] + held[k], store.meta.states.held);
-  area((k) => ran[k], colors.neutral);
+  band(() => 0, (k) => alive[k], colors.line);
+  band(() => 0, (k) => ran[k], colors.neutral);
+  band((k) => ran[k], (k) => ran[k] + held[k], store.meta.states.held); // not below what ran: a theme's grey may let it through
   return (mx) => {
     const k = Math.floor(((mx - box.left) / box.width) * bins);
     if (k < 0 || k >= bins) return null;
