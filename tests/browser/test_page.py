@@ -423,6 +423,18 @@ def test_a_state_s_button_clicked_twice_hides_nothing(tab, running):
     assert state(tab, "filter") == ""
 
 
+def test_expanded_slots_have_room_for_their_axis(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.get_by_role("button", name="expand").click()
+    drawn(tab)
+    place = tab.locator(".wb-gantt")
+    assert place.evaluate("place => [place.scrollHeight, place.clientHeight]") == [8 + 8 * 20 + 34] * 2
+    tab.get_by_role("button", name="shrink").click()
+    drawn(tab)
+    assert place.evaluate("place => place.clientHeight") <= 150
+
+
 def test_a_figure_s_buttons_do_not_cover_its_choices(tab, running):
     tab.set_viewport_size({"width": 1150, "height": 900})
     try:

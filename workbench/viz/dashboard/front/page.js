@@ -189,7 +189,7 @@ function glance(main, own, look, touched) {
   make("span", "wb-soft wb-note", gantt.head, "phases from dark to light; hatched: held, lost or stopped; drag to zoom");
   gantt.canvas.parentElement.classList.add("wb-gantt");
   const expand = button(gantt.head, "expand", "", () => {
-    look.expanded = !look.expanded;
+    look.expanded = gantt.canvas.parentElement.classList.toggle("wb-expanded");
     expand.textContent = look.expanded ? "shrink" : "expand";
     touched();
   });

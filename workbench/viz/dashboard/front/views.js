@@ -77,12 +77,14 @@ function drawGantt(canvas, { store, own, colors, look }) {
   const now = Math.max(store.now.at_s, 1e-9);
   const [first, last] = stretchOf(own, now);
   const unit = clock(last);
-  const box = boxOf(width, height, left);
+  const [head, foot] = inSight(canvas, height);
+  const box = { ...boxOf(width, height, left), foot };
   const x = { low: first / unit.seconds, high: last / unit.seconds, title: `time since the study began [${unit.unit}]` };
-  const shown = look.expanded ? rows : rows.filter((_, k) => k % Math.ceil(14 / row) === 0);
+  const seen = (r) => BOX.top + row * r.y >= head - 100 && BOX.top + row * (r.y + 1) <= foot + 1; // pixels are whole, heights are not
+  const shown = (look.expanded ? rows : rows.filter((_, k) => k % Math.ceil(14 / row) === 0)).filter(seen);
   const y = { low: tall, high: 0, title: look.expanded ? "" : "slot", ticks: shown.map((r) => r.y + 0.5), labels: shown.map((r) => (look.expanded ? fitting(pen, r.label, left - 22) : String(r.slot))) };
   const { px, py } = axes(pen, box, x, y, colors);
-  const top = new Map(rows.map((r) => [r, py(r.y) + 0.5]).filter(([, y]) => inSight(canvas, y)));
+  const top = new Map(rows.filter(seen).map((r) => [r, py(r.y) + 0.5]));
   const rowOf = rowFinder(store.now.slots, rows);
   const at = (seconds) => px(Math.max(first, Math.min(last, seconds)) / unit.seconds);
   pen.fillStyle = colors.line;
@@ -120,10 +122,11 @@ function drawGantt(canvas, { store, own, colors, look }) {
   return hit;
 }
 
-// Whether a row may be seen: of many slots only a part of the chart is, and a file of it has them all.
-function inSight(canvas, y) {
+// From where to where rows are seen, above the room of the axis: of many slots a part is, and a file has them all.
+function inSight(canvas, height) {
   const place = canvas.parentElement;
-  return !canvas.isConnected || (y > place.scrollTop - 100 && y < place.scrollTop + place.clientHeight + 100);
+  if (!canvas.isConnected) return [0, height - BOX.bottom];
+  return [place.scrollTop, Math.min(height, place.scrollTop + place.clientHeight) - BOX.bottom];
 }
 
 // The trial's number in its bar, on a patch of the ground, so that it can be read on every lightness.
