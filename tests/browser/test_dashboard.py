@@ -208,6 +208,22 @@ def outlives_its_kernel(page) -> None:
     page.complaints[:] = [told for told in page.complaints if "model not found" not in told and "404" not in told]
 
 
+def keeps_its_keys(page, board) -> None:
+    """Keys by which JupyterLab cuts cells, turns them and moves among them, pressed on the table and on a list."""
+    cells = page.locator(".jp-Notebook .jp-CodeCell")
+    before = cells.count()
+    smoothing = board.get_by_label("smoothing")
+    for place in (board.locator(".wb-table"), smoothing):
+        place.focus()
+        for key in ("x", "m", "ArrowDown", "Shift+ArrowDown", "a"):
+            page.keyboard.press(key)
+    expect(cells).to_have_count(before)
+    assert cells.nth(1).locator(".wb").count() == 1
+    smoothing.select_option("0")
+    page.keyboard.press("ArrowDown")
+    assert smoothing.input_value() == "0.6"
+
+
 @pytest.mark.slow  # buttons are pressed in JupyterLab among the quick tests as well, there with a kernel that is free
 @pytest.mark.timeout(600)
 def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
@@ -247,6 +263,7 @@ def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
     shoot(page, "busy")
     (served / "enough").touch()
     expect(page.locator(".jp-OutputArea-output", has_text="the cell is done")).to_be_visible()
+    keeps_its_keys(page, board)
     log.close()
     assert page.locator(".jp-OutputArea img, .jp-OutputArea script").count() == 0  # hostile words stayed words
     outlives_its_kernel(page)

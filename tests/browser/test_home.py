@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser.lab import MISSING, chromium, faults
 from tests.browser.standing import board_of, stand, stand_home, write_studies
-from tests.browser.test_page import drawn, rows, state
+from tests.browser.test_page import HEAR_KEYS, drawn, rows, state
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog
 
@@ -36,6 +36,15 @@ def test_a_click_opens_a_study_two_ticks_compare_and_words_filter(tab, db):
     assert tab.locator(".wb-studies tbody tr").count() == 1
     tab.evaluate("window.model.set('_shown', '')")
     tab.wait_for_selector(".wb-open .wb", state="detached")
+
+
+def test_no_key_pressed_on_home_reaches_the_notebook(tab, db):
+    stand_home(tab, db)
+    tab.evaluate(HEAR_KEYS)
+    for place in ("input[type=checkbox]", "button.wb-name", "input[type=search]"):
+        tab.locator(place).first.focus()
+        tab.keyboard.press("x")
+    assert tab.evaluate("window.reached") == []
 
 
 def test_one_of_two_homes_keeps_the_focus(tab, db):

@@ -163,6 +163,29 @@ def test_keys_select_clear_and_filter(tab, running):
     assert tab.evaluate("document.activeElement.type") == "search"
 
 
+# Keys that come to the document, as to JupyterLab's shortcuts.
+HEAR_KEYS = """() => {
+  window.reached = [];
+  document.onkeydown = (event) => window.reached.push(event.key);
+}"""
+
+
+def test_no_key_pressed_on_a_page_reaches_the_notebook(tab, running):
+    stand(tab, running, selected=[0])
+    drawn(tab)
+    tab.evaluate(HEAR_KEYS)
+    for place in (".wb-table", ".wb h4 select", ".wb-tabs button", ".wb-toggle input", ".wb-remarks input", ".wb-log"):
+        tab.locator(place).first.focus()
+        for key in ("x", "ArrowDown", "Shift+ArrowDown"):
+            tab.keyboard.press(key)
+    tab.get_by_label("smoothing").focus()
+    tab.keyboard.press("ArrowDown")
+    assert tab.get_by_label("smoothing").input_value() == "0.6"
+    assert tab.evaluate("window.reached") == []
+    tab.keyboard.press("Escape")
+    assert tab.evaluate("window.reached") == ["Escape"]
+
+
 def test_keys_faster_than_the_page_is_drawn_are_not_lost(tab, running):
     stand(tab, running)
     drawn(tab)
@@ -270,8 +293,28 @@ def test_of_several_trials_buttons_act_on_the_one_touched_last(tab, running):
     assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {numbers[0]}:")
     rows(tab).first.click()
     tab.keyboard.press("Shift+ArrowDown")
-    tab.keyboard.press("Shift+ArrowUp")
-    assert state(tab, "selected") == [numbers[1], numbers[0]]
+    assert state(tab, "selected") == numbers[:2]
+
+
+def test_shift_extends_a_stretch_by_keys_and_takes_it_back(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.evaluate("window.model.set('filter', 'top:18')")
+    drawn(tab)
+    numbers = state(tab, "visible")
+    tab.evaluate("number => window.model.set('selected', [number])", numbers[8])
+    tab.locator(".wb-table").focus()
+    for keys, chosen in [
+        ("ArrowDown", numbers[8:10]), ("PageDown", numbers[8:18]), ("ArrowUp", numbers[8:17]),
+        ("PageUp", [numbers[8]]), ("ArrowUp", [numbers[8], numbers[7]]), ("Home", [*numbers[1:9], numbers[0]]),
+        ("End", numbers[8:]),
+    ]:  # fmt: skip
+        tab.keyboard.press(f"Shift+{keys}")
+        assert state(tab, "selected") == chosen, keys
+    drawn(tab)
+    assert tab.locator(".wb-table").get_attribute("aria-activedescendant").endswith(f"-{numbers[-1]}")
+    tab.keyboard.press("ArrowUp")  # without Shift, from the end that moved
+    assert state(tab, "selected") == [numbers[-2]]
 
 
 def test_arrows_leave_from_what_was_selected_elsewhere(tab, running):
@@ -387,6 +430,18 @@ def test_a_state_s_button_clicked_twice_hides_nothing(tab, running):
     drawn(tab)
     at_once(tab, *2 * [".wb-state[data-state=stopped]"])
     assert state(tab, "filter") == ""
+
+
+def test_expanded_slots_have_room_for_their_axis(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.get_by_role("button", name="expand").click()
+    drawn(tab)
+    place = tab.locator(".wb-gantt")
+    assert place.evaluate("place => [place.scrollHeight, place.clientHeight]") == [8 + 8 * 20 + 34] * 2
+    tab.get_by_role("button", name="shrink").click()
+    drawn(tab)
+    assert place.evaluate("place => place.clientHeight") <= 150
 
 
 def test_a_figure_s_buttons_do_not_cover_its_choices(tab, running):

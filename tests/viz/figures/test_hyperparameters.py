@@ -1,7 +1,9 @@
+import math
+
 import pandas as pd
 import pytest
 
-from workbench.viz.figures import score_by_hyperparameter
+from workbench.viz.figures import score_by_hyperparameter, space_by_phase
 from workbench.viz.figures.hyperparameters import scored_points
 
 
@@ -40,3 +42,27 @@ def test_nothing_yet(nothing, frames):
     empty = score_by_hyperparameter(nothing.phases, nothing.trials.assign(lr=[]), ["lr"])
     assert empty.layout.annotations[0].text == "no phase has ended yet"
     assert score_by_hyperparameter(frames.phases, frames.trials, []).layout.annotations[0].text == "nothing was varied"
+
+
+NAMES = ["a network of three layers", "one with recurrent layers", "residual, of 32 features"]
+LONGEST = 6 * max(map(len, NAMES))  # px of a figure, about
+
+
+def of_words(**others):
+    """Phases and trials, one a name, with these hyperparameters besides."""
+    trials = pd.DataFrame({"trial": range(3), "state": "finished", "net": NAMES, **others})
+    return pd.DataFrame({"trial": range(3), "phase": 0, "ended_s": 1.0, "score": [0.0, 1.0, 2.0]}), trials
+
+
+def test_long_words_are_turned_below_a_panel_and_upright_beside_it():
+    fig = space_by_phase(*of_words(lr=[1e-4, 1e-3, 1e-2]), ["lr", "net"])
+    assert (fig.layout.yaxis.tickangle, fig.layout.yaxis.ticklabeloverflow) == (0, "allow")
+    assert space_by_phase(*of_words(lr=[1e-4, 1e-3, 1e-2]), ["net", "lr"]).layout.xaxis.tickangle == -40
+
+
+def test_turned_words_have_room_above_the_next_row():
+    more = {name: [1.0, 2.0, 3.0] for name in "abcd"}
+    fig, plain = (score_by_hyperparameter(*of_words(**more), [name, *"bcd"]) for name in ("net", "a"))
+    gaps = [(f.layout.height - 124) * (f.layout.yaxis.domain[0] - f.layout.yaxis4.domain[1]) for f in (fig, plain)]
+    assert gaps[0] - gaps[1] == pytest.approx(LONGEST * math.sin(math.radians(40)), abs=2)
+    assert fig.layout.height - plain.layout.height == pytest.approx(2 * (gaps[0] - gaps[1]), abs=2)

@@ -146,3 +146,13 @@ def test_nothing_yet(nothing):
         "no phase has ended yet",
         "nothing was varied",
     ]
+
+
+def test_words_beside_a_panel_do_not_lie_over_the_one_at_its_left(members):
+    word = "a network of three layers"
+    named_so = members.assign(net=[f"{word} {k % 2}" for k in range(len(members))])
+    panels = hyperparameters_over_time(named_so, ["x", "net"]).layout
+    apart = panels.xaxis2.domain[0] - panels.xaxis.domain[1]
+    assert 800 * apart > 6 * len(word)  # px of a figure in a notebook
+    numbers = hyperparameters_over_time(named_so, ["net", "x"]).layout
+    assert numbers.xaxis2.domain[0] - numbers.xaxis.domain[1] == pytest.approx(0.09)

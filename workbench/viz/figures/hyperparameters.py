@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -13,6 +13,8 @@ from workbench.viz.figures.curves import config_lines, cut_short
 from workbench.viz.figures.scales import Scale, positions, scale_of
 
 _COLUMNS = 3
+_LABEL = 10  # px: the size of words on an axis
+_TURN, _MOST_SIGNS = 40, 44  # degrees: below a panel words are turned, if there are more signs in all
 
 
 def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: Sequence[str]) -> go.Figure:
@@ -34,18 +36,14 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     if points.empty or not hyperparameters:
         fig = theme.figure("Score against each hyperparameter", y="score")
         return theme.empty_note(fig, "no phase has ended yet" if hyperparameters else "nothing was varied")
-    columns = min(_COLUMNS, len(hyperparameters))
-    rows = math.ceil(len(hyperparameters) / columns)
-    fig = make_subplots(
-        rows, columns, shared_yaxes="all", horizontal_spacing=0.04, vertical_spacing=min(0.16, 0.6 / rows)
-    )
-    fig.update_layout(theme.figure("Score against each hyperparameter", 150 + 250 * rows).layout)
+    scales = [scale_of(trials[name]) for name in hyperparameters]
+    columns = min(_COLUMNS, len(scales))
+    fig = _panels(math.ceil(len(scales) / columns), columns, max(map(_below, scales)))
     colors = theme.phase_greys(int(points["phase"].max()) + 1)
-    for k, name in enumerate(hyperparameters):
+    for k, (name, scale) in enumerate(zip(hyperparameters, scales, strict=True)):
         place = {"row": k // columns + 1, "col": k % columns + 1}
-        scale = scale_of(trials[name])
         across = positions(tried(points, trials, name), scale)
-        value_axis(fig.update_xaxes, name, scale, **place)
+        value_axis(fig, "x", name, scale, **place)
         if len(colors) > theme.LEGEND_PHASES:  # a trace a phase would take minutes for a thousand
             fig.add_trace(_panel_points(points, across, colors, showlegend=False), **place)
             continue
@@ -53,8 +51,7 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
             words = f"phase {phase}"
             legend = {"name": words, "legendgroup": words, "showlegend": k == 0}
             fig.add_trace(_panel_points(group, across[group.index], colors, **legend), **place)
-    for row in range(1, rows + 1):
-        fig.update_yaxes(title="score", row=row, col=1)
+    fig.update_yaxes(title="score", col=1)
     _explain(fig, points, colors)
     return fig
 
@@ -84,16 +81,32 @@ def tried(points: pd.DataFrame, trials: pd.DataFrame, name: str) -> pd.Series:
     return points["trial"].map(trials.set_index("trial")[name])
 
 
-def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: int) -> None:
-    """Make an axis one of a hyperparameter's values; `update` is the figure's ``update_xaxes`` or ``update_yaxes``."""
+def value_axis(fig: go.Figure, axis: Literal["x", "y"], name: str, scale: Scale, **place: int) -> None:
+    """Make the axis of a panel, ``row`` and ``col``, one of a hyperparameter's values."""
+    update: Callable[..., object] = fig.update_xaxes if axis == "x" else fig.update_yaxes
     update(title=theme.brief(name), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
     if scale.kind == "log":
         update(dtick=1, exponentformat="power", **place)
     elif scale.kind == "category":
         labels = [theme.brief(word) for word in scale.order]
-        turn = 0 if sum(len(label) + 2 for label in labels) <= 44 else -40  # room between them, too
         update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
-        update(tickfont={"size": 10}, tickangle=turn, **place)
+        update(tickfont={"size": _LABEL}, ticklabeloverflow="allow", **place)
+        update(tickangle=-_TURN if axis == "x" and _crowded(scale) else 0, **place)
+
+
+def _crowded(scale: Scale) -> bool:
+    """Whether words side by side below a panel have no room between them, and are turned."""
+    return sum(len(theme.brief(word)) + 2 for word in scale.order) > _MOST_SIGNS
+
+
+def longest_label(scale: Scale) -> float:
+    """Give about how long the longest word on an axis is [px]; 0 on an axis of numbers."""
+    return 0.6 * _LABEL * max((len(theme.brief(word)) for word in scale.order), default=0)
+
+
+def _below(scale: Scale) -> int:
+    """Give how far down turned labels reach [px]."""
+    return round(longest_label(scale) * math.sin(math.radians(_TURN))) if _crowded(scale) else 0
 
 
 def match_across(fig: go.Figure, scale: Scale) -> go.Figure:
@@ -102,6 +115,14 @@ def match_across(fig: go.Figure, scale: Scale) -> go.Figure:
     Where axes that match have a range of their own, plotly forgets to find that of the vertical axes.
     """
     return fig if scale.kind == "category" else fig.update_xaxes(matches="x")
+
+
+def _panels(rows: int, columns: int, below: int) -> go.Figure:
+    """Start a figure of panels with so much room below each for turned labels, besides that for a title [px]."""
+    inner = 26 + 250 * rows  # px, without the margins
+    apart = (min(0.16, 0.6 / rows) * inner + below) / (inner + below * rows)
+    fig = make_subplots(rows, columns, shared_yaxes="all", horizontal_spacing=0.04, vertical_spacing=apart)
+    return fig.update_layout(theme.figure("Score against each hyperparameter", inner + 124 + below * rows).layout)
 
 
 def _panel_points(points: pd.DataFrame, across: pd.Series, colors: list[str], **legend: Any) -> go.Scatter:

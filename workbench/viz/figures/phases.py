@@ -94,8 +94,8 @@ def space_by_phase(
         group = points[points["phase"] == phase]
         at = group.index
         fig.add_trace(_places(group, x[at], y[at], sizes[at]), row=1, col=k)
-        value_axis(fig.update_xaxes, names[0], across, row=1, col=k)
-        value_axis(fig.update_yaxes, names[1] if k == 1 else "", up, row=1, col=k)
+        value_axis(fig, "x", names[0], across, row=1, col=k)
+        value_axis(fig, "y", names[1] if k == 1 else "", up, row=1, col=k)
     match_across(fig, across)
     if len(names) > 2:
         fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {_ends(values[2])}", "circle"))

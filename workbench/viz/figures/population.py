@@ -10,10 +10,11 @@ from plotly.subplots import make_subplots
 
 from workbench.core.aim import sign_of
 from workbench.viz.figures import theme
-from workbench.viz.figures.hyperparameters import value_axis
+from workbench.viz.figures.hyperparameters import longest_label, value_axis
 from workbench.viz.figures.scales import Scale, positions, scale_of
 
 _COLUMNS = 3
+_WIDTH = 800  # px or so, of the panels of a figure in a notebook
 _FAINT_MEMBER = "rgba(0,114,178,0.45)"
 
 
@@ -72,7 +73,10 @@ def hyperparameters_over_time(
         return theme.empty_note(fig, "no phase has ended yet" if hyperparameters else "nothing was varied")
     columns = min(_COLUMNS, len(hyperparameters))
     rows = math.ceil(len(hyperparameters) / columns)
-    fig = make_subplots(rows, columns, horizontal_spacing=0.09, vertical_spacing=min(0.2, 0.6 / rows))
+    between = [name for k, name in enumerate(hyperparameters) if k % columns]  # at the left there is a margin
+    words = max((longest_label(scale_of(schedules[name])) for name in between), default=0.0)
+    beside = max(0.09, 0.04 + words / _WIDTH)
+    fig = make_subplots(rows, columns, horizontal_spacing=beside, vertical_spacing=min(0.2, 0.6 / rows))
     fig.update_layout(theme.figure(title, 130 + 260 * rows).layout)
     for k, name in enumerate(hyperparameters):
         place = {"row": k // columns + 1, "col": k % columns + 1}
@@ -91,7 +95,7 @@ def _panel(
 ) -> None:
     scale = scale_of(schedules[name])
     fig.update_xaxes(title="phase", rangemode="tozero", **place)
-    value_axis(fig.update_yaxes, name, scale, **place)
+    value_axis(fig, "y", name, scale, **place)
     member = {"name": "a member", "legendgroup": "member", "showlegend": in_legend}
     who = "trial %{customdata[0]} (member %{customdata[1]})"
     fig.add_trace(_line(schedules, name, scale, who, _FAINT_MEMBER, 1, **member), **place)

@@ -16,6 +16,8 @@ test("ticks are round numbers within the range", () => {
   assert.deepEqual(front.niceTicks(1e12, 1e12 + 2, 2), [1e12, 1e12 + 1, 1e12 + 2]);
   assert.deepEqual(front.niceTicks(0.5, 2.05, 4, true), [1, 2]); // slots and trials are counted
   assert.deepEqual(front.niceTicks(0.5, 42, 4, true), [20, 40]);
+  assert.deepEqual(front.niceTicks(1, 40, 1.5), [20, 40]); // one tick tells no scale
+  assert.deepEqual(front.niceTicks(0.5, 1.4, 1, true), [1]);
 });
 
 test("numbers are short", () => {

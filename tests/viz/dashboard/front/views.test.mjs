@@ -150,6 +150,37 @@ test("no phase is darker than an earlier one, also beyond those that were meant"
   assert.deepEqual(fills.slice(1), ["#111", "#222", "#222"]); // after the slot's own bar
 });
 
+test("of more slots than have room rows are drawn above the axis, which stands at the lower edge of what is seen", () => {
+  const slots = Array.from({ length: 100 }, (_, slot) => [slot, `node-${slot}`, 0, null]);
+  const store = storeOf({ slots });
+  const drawn = (place) => {
+    const { canvas, calls } = makeCanvas();
+    Object.assign(canvas, { isConnected: Boolean(place), parentElement: { ...canvas.parentElement, ...place } });
+    front.drawGantt(canvas, scene(store));
+    const title = calls.find(([name, words]) => name === "fillText" && words.startsWith("time since"));
+    const rows = calls.filter(([name]) => name === "fillRect").map(([, , y]) => y);
+    return [title[3], rows.length, Math.max(...rows) < title[3] - 17];
+  };
+  assert.deepEqual(drawn({ clientHeight: 400, scrollTop: 600 }), [600 + 400 - 34 + 17, 22, true]);
+  assert.deepEqual(drawn(null), [8 + 100 * 20 + 17, 100, true]); // a file
+});
+
+test("slots in use: what was held lies on what ran, not beneath it, and idles are neither", () => {
+  const spans = table([0, 0, 7, 0, 0, 10, 0], [1, 0, 8, 0, 0, 10, 1]);
+  const slots = [0, 1, 2].map((slot) => [slot, "a", 0, null]);
+  const { canvas, calls } = makeCanvas();
+  const hit = front.drawOccupancy(canvas, scene(storeOf({ slots }, [spans, table()])));
+  const bands = [];
+  for (const [name, , y] of calls) {
+    if (name === "beginPath") bands.push([]);
+    if (name === "lineTo") bands.at(-1).push(y);
+  }
+  const [alive, ran, held] = bands.slice(-3).map((ys) => [Math.min(...ys), Math.max(...ys)].map(Math.round));
+  const [bottom, slot] = [alive[1], (alive[1] - alive[0]) / 3];
+  assert.deepEqual([ran, held].flat(), [bottom - slot, bottom, bottom - 2 * slot, bottom - slot].map(Math.round));
+  assert.deepEqual(hit(300).words.slice(1), ["1 of 3 slots ran", "1 held"]);
+});
+
 test("HyperTrick's modes have the paper's names", () => {
   const phase = { mode: "collecting", reported: 3, collecting_reports: 7.5 };
   assert.deepEqual([front.modeOf(phase, true), front.modeOf(phase, false)], ["DCM 3/7.5", "DCM"]);

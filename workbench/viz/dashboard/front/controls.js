@@ -5,7 +5,6 @@ function number(parent, words, least) {
   input.type = "number";
   input.min = least;
   input.value = least;
-  input.onkeydown = (event) => event.stopPropagation(); // JupyterLab's shortcuts are not meant
   return input;
 }
 
@@ -22,7 +21,6 @@ function fieldOf(parent, field, value) {
   for (const choice of field.choices ?? []) make("option", "", input, String(choice));
   if (value !== undefined) input.value = String(value);
   input.dataset.name = field.name;
-  input.onkeydown = (event) => event.stopPropagation(); // JupyterLab's shortcuts are not meant
   if (field.range) make("small", "wb-soft", label, field.range);
   return { label, input, now: () => (field.choices ? field.choices[input.selectedIndex] : input.value) };
 }

@@ -4,6 +4,7 @@ function renderHome({ model, el, find }) {
   const root = make("div", "wb wb-home", el);
   root.setAttribute("role", "region");
   root.setAttribute("aria-label", "studies");
+  root.onkeydown = keepKey;
   const head = make("header", "", root);
   make("strong", "wb-title", head, "Studies");
   const facts = make("span", "wb-facts", head);
@@ -80,7 +81,6 @@ function renderHome({ model, el, find }) {
     model.set("filter", input.value);
     model.save_changes();
   };
-  input.onkeydown = (event) => event.stopPropagation();
   model.on("msg:custom", hear);
   const unheed = [heed(model, ["filter", "selected", "error"], draw), heed(model, ["_shown"], open)];
   const hidden = hideStill(model.get("_key"));

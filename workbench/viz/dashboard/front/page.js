@@ -85,10 +85,7 @@ function filterBar(parent, store, own) {
   const count = make("span", "wb-soft wb-found", bar);
   count.setAttribute("role", "status");
   input.oninput = () => own.setFilter(input.value);
-  input.onkeydown = (event) => {
-    event.stopPropagation();
-    if (event.key === "Escape") own.setFilter("");
-  };
+  input.onkeydown = (event) => event.key === "Escape" && own.setFilter("");
   hide.onchange = () => hideState(own, "stopped", hide.checked);
   top.onchange = () => own.brush("top:", top.value ? `top:${top.value}` : "");
   const legend = stateLegend(states, store, own);
@@ -192,7 +189,7 @@ function glance(main, own, look, touched) {
   make("span", "wb-soft wb-note", gantt.head, "phases from dark to light; hatched: held, lost or stopped; drag to zoom");
   gantt.canvas.parentElement.classList.add("wb-gantt");
   const expand = button(gantt.head, "expand", "", () => {
-    look.expanded = !look.expanded;
+    look.expanded = gantt.canvas.parentElement.classList.toggle("wb-expanded");
     expand.textContent = look.expanded ? "shrink" : "expand";
     touched();
   });

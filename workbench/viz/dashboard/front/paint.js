@@ -62,6 +62,7 @@ function ready(canvas, height) {
   return { pen, width, height };
 }
 
+// About so many round numbers in a range, two at least where whole ones, if they must be, leave room for them.
 function niceTicks(low, high, wanted, whole) {
   const raw = Math.max(whole ? 1 : 0, (high - low) / Math.max(1, wanted)); // half a slot is none
   if (!(raw > 1e-13 * Math.max(Math.abs(low), Math.abs(high)))) return [low]; // a step that numbers of this size cannot take
@@ -69,7 +70,7 @@ function niceTicks(low, high, wanted, whole) {
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw);
   const ticks = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) ticks.push(k * step);
-  return ticks;
+  return ticks.length > 1 || (whole && step === 1) ? ticks : niceTicks(low, high, Math.max(1, wanted) + 1, whole);
 }
 
 // With four significant digits.
@@ -128,6 +129,7 @@ function marksOf({ ticks, labels, low, high, whole }, wanted) {
 }
 
 // Draw axes in a box and return how values become pixels. x and y: {low, high, title, ticks?, labels?, log?, whole?}
+// The numbers of x stand below the box, or at its `foot`, where the rest of it is out of sight.
 function axes(pen, box, x, y, colors) {
   const along = (axis, start, length) => {
     const at = axis.log ? Math.log10 : (value) => value;
@@ -151,12 +153,13 @@ function axes(pen, box, x, y, colors) {
   pen.textBaseline = "top";
   pen.textAlign = "center";
   const xs = marksOf(x, box.width / 80);
+  const foot = box.foot ?? box.top + box.height;
   xs.ticks.forEach((value, k) => {
     const at = Math.round(px(value)) + 0.5;
-    if (!x.bare) rule(pen, at, box.top, at, box.top + box.height);
-    pen.fillText(xs.labels[k], at, box.top + box.height + 4);
+    if (!x.bare) rule(pen, at, box.top, at, foot);
+    pen.fillText(xs.labels[k], at, foot + 4);
   });
-  pen.fillText(x.title, box.left + box.width / 2, box.top + box.height + (x.low2 ? 30 : 17));
+  pen.fillText(x.title, box.left + box.width / 2, foot + (x.low2 ? 30 : 17));
   pen.save();
   pen.translate(10, box.top + box.height / 2);
   pen.rotate(-Math.PI / 2);

@@ -12,7 +12,6 @@ function remarkForm(parent, store, own) {
     Object.assign(input, { type: "text", placeholder: words, spellcheck: false });
     input.setAttribute("aria-label", words);
     input.onkeydown = (event) => {
-      event.stopPropagation(); // JupyterLab's shortcuts are not meant
       const words = input.value.trim();
       if (event.key !== "Enter" || !words) return;
       for (const { trial } of targets()) store.wish(action, { trial, words });

@@ -26,6 +26,14 @@ function bodyUnder(table, headings) {
   return make("tbody", "", table);
 }
 
+// A key pressed on a page is the page's, or JupyterLab would cut and turn cells by it. To the notebook go Escape,
+// Shift+Enter and what has Ctrl, Alt or Meta; but a field runs no cell, and undoes what is typed into it.
+function keepKey(event) {
+  const { key, target } = event;
+  const theirs = event.ctrlKey || event.altKey || event.metaKey || key === "Escape" || (key === "Enter" && event.shiftKey);
+  if (!theirs || (target.matches("input, textarea") && /^(enter|y|z)$/i.test(key))) event.stopPropagation();
+}
+
 // Hear of changes of some traits, one by one: not every notebook knows several names in one word.
 function heed(model, traits, act) {
   const names = traits.map((name) => `change:${name}`);
@@ -105,7 +113,6 @@ function tabs(parent, names, changed) {
   bar.onkeydown = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    event.stopPropagation();
     const k = (made.findIndex(({ panel }) => !panel.hidden) + step + made.length) % made.length;
     show(k);
     made[k].button.focus();
@@ -264,12 +271,12 @@ function stage({ model, el }, label, build) {
   }
 
   root.onkeydown = (event) => {
+    keepKey(event);
     if (event.target.matches("input, select, textarea")) return;
     if (event.key === "Escape") own.select([]);
     else if (event.key === "/") built.filter.focus();
     else return;
     event.preventDefault();
-    event.stopPropagation();
   };
   for (const view of views) {
     pointed(view, root, tip, store, own);

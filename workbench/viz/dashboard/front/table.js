@@ -88,11 +88,6 @@ function scalesOf(store) {
   return scales;
 }
 
-// The same numbers with this one at the end, where the trial stands that buttons act on.
-function withLast(numbers, trial) {
-  return [...numbers.filter((n) => n !== trial), trial];
-}
-
 function makeTable(parent, store, own) {
   const grid = make("div", "wb-table", parent);
   grid.setAttribute("role", "grid");
@@ -109,7 +104,7 @@ function makeTable(parent, store, own) {
   let columns = [];
   let scales = new Map();
   let [scaled, known] = [-1, ""]; // trials that the scales are of, and the columns
-  let active = null; // the trial last clicked or reached by keys
+  let anchor = null; // the trial last clicked or reached by keys without Shift: stretches begin there
   let due = 0;
   let pool = 0; // rows there are elements for
   let version = 0; // of what the rows show
@@ -147,21 +142,25 @@ function makeTable(parent, store, own) {
     return (rows[k] = row);
   }
 
-  // The trial that keys and stretches leave from: the active one, unless others were selected elsewhere since.
-  const current = () => (own.selected.has(active) ? active : (own.focus() ?? active));
+  const current = () => own.focus() ?? anchor; // the trial reached last, here or elsewhere: arrows leave from it
   const placeOf = (trial) => own.order.findIndex((t) => t.trial === trial);
 
   function choose(trial, event) {
-    if (event.shiftKey && [current(), trial].every((n) => placeOf(n) >= 0)) return extend(trial);
-    active = trial;
+    if (event.shiftKey && stretch(trial)) return;
+    anchor = trial;
     own.choose(trial, event.ctrlKey || event.metaKey);
     grid.focus({ preventScroll: true });
   }
 
-  function extend(trial) {
-    active = current();
-    const [a, b] = [active, trial].map(placeOf).sort((x, y) => x - y);
-    own.select(withLast(own.order.slice(a, b + 1).map((t) => t.trial), trial));
+  // Select all from the anchor, or from the last of those selected elsewhere since, to a trial; false: an end is filtered out.
+  function stretch(trial) {
+    const from = own.selected.has(anchor) ? anchor : current();
+    const [a, b] = [from, trial].map(placeOf).sort((x, y) => x - y);
+    if (a < 0) return false;
+    anchor = from;
+    const between = own.order.slice(a, b + 1).map((t) => t.trial);
+    own.select([...between.filter((n) => n !== trial), trial]); // at the end stands the trial that buttons act on
+    return true;
   }
 
   // A row keeps its element as long as it is in sight, so that scrolling writes only the rows that come into it.
@@ -208,8 +207,7 @@ function makeTable(parent, store, own) {
     const to = Math.max(0, Math.min(own.order.length - 1, at + by));
     const trial = own.order[to]?.trial;
     if (trial === undefined) return;
-    active = trial;
-    own.select(extended ? withLast([...own.selected], trial) : [trial]);
+    if (!extended || !stretch(trial)) own.select([(anchor = trial)]);
     const top = to * ROW;
     const room = grid.clientHeight - 2 * ROW;
     if (top < grid.scrollTop) grid.scrollTop = top;
@@ -221,7 +219,6 @@ function makeTable(parent, store, own) {
     if (event.key in STEPS) move(STEPS[event.key], event.shiftKey);
     else return;
     event.preventDefault();
-    event.stopPropagation(); // a notebook's own keys are not meant
   };
 
   return () => {

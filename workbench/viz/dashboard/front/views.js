@@ -77,12 +77,14 @@ function drawGantt(canvas, { store, own, colors, look }) {
   const now = Math.max(store.now.at_s, 1e-9);
   const [first, last] = stretchOf(own, now);
   const unit = clock(last);
-  const box = boxOf(width, height, left);
+  const [head, foot] = inSight(canvas, height);
+  const box = { ...boxOf(width, height, left), foot };
   const x = { low: first / unit.seconds, high: last / unit.seconds, title: `time since the study began [${unit.unit}]` };
-  const shown = look.expanded ? rows : rows.filter((_, k) => k % Math.ceil(14 / row) === 0);
+  const seen = (r) => BOX.top + row * r.y >= head - 100 && BOX.top + row * (r.y + 1) <= foot + 1; // pixels are whole, heights are not
+  const shown = (look.expanded ? rows : rows.filter((_, k) => k % Math.ceil(14 / row) === 0)).filter(seen);
   const y = { low: tall, high: 0, title: look.expanded ? "" : "slot", ticks: shown.map((r) => r.y + 0.5), labels: shown.map((r) => (look.expanded ? fitting(pen, r.label, left - 22) : String(r.slot))) };
   const { px, py } = axes(pen, box, x, y, colors);
-  const top = new Map(rows.map((r) => [r, py(r.y) + 0.5]).filter(([, y]) => inSight(canvas, y)));
+  const top = new Map(rows.filter(seen).map((r) => [r, py(r.y) + 0.5]));
   const rowOf = rowFinder(store.now.slots, rows);
   const at = (seconds) => px(Math.max(first, Math.min(last, seconds)) / unit.seconds);
   pen.fillStyle = colors.line;
@@ -120,10 +122,11 @@ function drawGantt(canvas, { store, own, colors, look }) {
   return hit;
 }
 
-// Whether a row may be seen: of many slots only a part of the chart is, and a file of it has them all.
-function inSight(canvas, y) {
+// From where to where rows are seen, above the room of the axis: of many slots a part is, and a file has them all.
+function inSight(canvas, height) {
   const place = canvas.parentElement;
-  return !canvas.isConnected || (y > place.scrollTop - 100 && y < place.scrollTop + place.clientHeight + 100);
+  if (!canvas.isConnected) return [0, height - BOX.bottom];
+  return [place.scrollTop, Math.min(height, place.scrollTop + place.clientHeight) - BOX.bottom];
 }
 
 // The trial's number in its bar, on a patch of the ground, so that it can be read on every lightness.
@@ -247,20 +250,16 @@ function drawOccupancy(canvas, { store, colors }) {
   const { ran, held, alive, width: each } = occupancyOf(store, now, bins);
   const most = Math.max(1, ...alive);
   const { px, py } = axes(pen, box, { low: 0, high: now / unit.seconds, title: `study's time [${unit.unit}]` }, { low: 0, high: most * 1.05, title: "slots", whole: true }, colors);
-  const area = (heights, color) => {
+  const edge = (heights) => Array.from({ length: bins }, (_, k) => [k, k + 1].map((at) => [px((at * each) / unit.seconds), py(heights(k))])).flat();
+  const band = (low, high, color) => {
     pen.fillStyle = color;
     pen.beginPath();
-    pen.moveTo(px(0), py(0));
-    for (let k = 0; k < bins; k++) {
-      pen.lineTo(px((k * each) / unit.seconds), py(heights(k)));
-      pen.lineTo(px(((k + 1) * each) / unit.seconds), py(heights(k)));
-    }
-    pen.lineTo(px(now / unit.seconds), py(0));
+    for (const [x, y] of [...edge(low), ...edge(high).reverse()]) pen.lineTo(x, y);
     pen.fill();
   };
-  area((k) => alive[k], colors.line);
-  area((k) => ran[k] + held[k], store.meta.states.held);
-  area((k) => ran[k], colors.neutral);
+  band(() => 0, (k) => alive[k], colors.line);
+  band(() => 0, (k) => ran[k], colors.neutral);
+  band((k) => ran[k], (k) => ran[k] + held[k], store.meta.states.held); // not below what ran: a theme's grey may let it through
   return (mx) => {
     const k = Math.floor(((mx - box.left) / box.width) * bins);
     if (k < 0 || k >= bins) return null;
