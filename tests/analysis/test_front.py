@@ -20,6 +20,7 @@ ROWS = [  # trial, phase, score, size
     (6, 0, 9.0, 1.0),  # what it was before says nothing of its last phase
     (6, 1, 8.0, float("nan")),
 ]
+ALONE = {"last_score": 1.0, "confirms": False, "state": "finished", "mode": "finished"}
 PHASES = pd.DataFrame(ROWS, columns=["trial", "phase", "score", "size"]).assign(ended_s=1.0)
 
 
@@ -41,6 +42,21 @@ def test_the_best_score_is_on_the_front_however_bad_its_metric(second_mode, wors
     phases = pd.DataFrame(rows, columns=["trial", "phase", "score", "size"]).assign(ended_s=1.0)
     found = front(phases, "size", second_mode=second_mode)
     assert found["on_front"].tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("judged_by", "first", "last"), [("mean", (4.0, 3.0), (3.0, 3.0)), ("median", (2.0, 3.0), (3.0, 2.0))]
+)
+def test_of_several_seeds_a_configuration_is_on_the_front_and_no_lucky_one_of_them(judged_by, first, last) -> None:
+    rows = [(0, 0, 2.0, 1.0), (1, 0, 9.0, 3.0), (2, 0, 1.0, 5.0), (3, 1, 3.0, 2.0), (4, 1, 3.0, 2.0), (5, 1, 3.0, 5.0)]
+    phases = pd.DataFrame([*rows, (6, 0, 99.0, 0.0)], columns=["trial", "phase", "score", "size"]).assign(ended_s=1.0)
+    trials = pd.DataFrame({"trial": range(7), "candidate": [0, 0, 0, 3, 3, 3, 3], **ALONE})
+    trials["state"] = ["finished"] * 6 + ["failed"]
+    found = front(phases, "size", second_mode="min", trials=trials, judged_by=judged_by)
+    assert {row.trial: (row.score, row.second) for row in found.itertuples()} == {0: first, 3: last}
+    assert found["phase"].tolist() == ([0, 1] if judged_by == "mean" else [1, 0])
+    alone = front(PHASES, "size", trials=pd.DataFrame({"trial": range(8), "candidate": range(8), **ALONE}))
+    assert alone.equals(front(PHASES, "size"))
 
 
 def test_a_metric_that_no_trial_has_is_no_front() -> None:

@@ -37,6 +37,7 @@ from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.attempts import Attempt
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.local import local_client
 from workbench.cluster.slots import Slot
 from workbench.cluster.tasks import Tasks
 from workbench.core.drive import drive
@@ -174,6 +175,20 @@ def test_a_restarted_worker_is_used_again_though_it_is_back_at_the_same_address(
         executor.close()
     assert [e.data["why"] for e in log if e.kind is Kind.PHASE_FAILED] == ["stall"]
     assert [e.slot for e in log if e.kind is Kind.SLOT_JOINED] == [0, 0]
+
+
+@pytest.mark.slow
+def test_a_cluster_that_ends_while_a_worker_is_replaced_says_nothing_of_it(tmp_path, capfd) -> None:
+    log, hung = MemoryLog(), tmp_path / "once"
+    with local_client(1) as client:
+        misbehaves, store = Misbehaves(str(hung), "hang"), CheckpointStore(str(tmp_path / "c"))
+        executor = DaskExecutor(client, misbehaves, store, max_retries=0)
+        executor.open(0.0)
+        stalls_once(executor, hung.exists)
+        drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
+        executor.close()
+    assert ["worker restarted" in e.data["error"] for e in log if e.kind is Kind.TRIAL_FAILED] == [True]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_continued_trial_stays_on_its_worker_and_both_workers_are_used(executor_of) -> None:

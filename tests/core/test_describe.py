@@ -11,7 +11,7 @@ import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.core.budget import Budget
-from workbench.core.describe import build, describe, explain_of, hands_on_weights, why
+from workbench.core.describe import Settings, build, describe, explain_of, hands_on_weights, why
 from workbench.core.domains import LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.registry import SCHEDULERS, SEARCHERS
@@ -82,7 +82,7 @@ def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
         "here": "x",
         "odd": {"kind": "decimal:Decimal"},
     }
-    assert {type(value) for value in described.values()} == {str, float, int, bool, dict}
+    assert {type(value) for value in described.values()} == {str, float, int, bool, Settings}
     assert type(describe(Budget(updates=np.int64(5)))["updates"]) is int
 
 

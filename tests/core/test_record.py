@@ -10,9 +10,10 @@ import sqlite3
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,7 +39,7 @@ from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import InformedSearcher, Seeded
 from workbench.cluster.local import local_client
 from workbench.core import record
-from workbench.core.describe import build, describe
+from workbench.core.describe import Settings, build, describe
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.ledger import Ledger
@@ -54,6 +55,15 @@ from workbench.core.record import (
 from workbench.core.registry import SCHEDULERS
 from workbench.core.resume import refuse_another, take_up, warn_of_new_code
 from workbench.study.file import presets, read_preset, recorded_study, study_from
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Settings of one's own."""
+
+    size: int = 1
+    sizes: tuple[int, ...] = field(default_factory=tuple)
+
 
 UNSORTED = Space({"t_max": LogUniform(2, 100, 1), "gamma": Choice([0.9, 0.99]), "lr": LogUniform(1e-5, 1e-2)})
 
@@ -230,6 +240,7 @@ def test_a_setting_that_is_nan_is_the_same_when_a_study_is_resumed() -> None:
             {"searcher": {"kind": "list", "configs": [{"lr": 1}, {"lr": 2}]}},
             r"with scheduler.searcher.configs\[1\].lr = 3, not 2:",
         ),
+        ({"searcher": {"kind": "list", "configs": [{"lr": True}, {"lr": 3}]}}, r"configs\[0\].lr = 1, not true:"),
         ({"searcher": {"kind": "list", "configs": []}}, r'configs = \[{"lr":1},{"lr":3}\], not \[\]:'),
         ({"searcher": {"kind": "mine:Searcher", "since": 2}}, 'searcher.kind = "list", not "mine:Searcher"'),
     ],
@@ -241,13 +252,38 @@ def test_the_setting_that_differs_is_told_by_its_place_and_no_other(change, says
         refuse_another("one", {"scheduler": begun | change}, {"scheduler": begun})
 
 
-def test_of_code_of_one_s_own_what_is_recorded_is_all_that_is_compared() -> None:
+def test_of_code_of_one_s_own_what_is_recorded_is_compared_and_what_was_given_since() -> None:
     recorded = {"trainable": {"kind": "mine:train", "rate": 1}, "seed": 0}
-    refuse_another("one", {"trainable": {"kind": "mine:train", "rate": 1, "since": 2}, "seed": 0}, recorded)
-    with pytest.raises(StudyError, match=r"was started with trainable\.rate = 1, not 2"):
-        refuse_another("one", {"trainable": {"kind": "mine:train", "rate": 2}, "seed": 0}, recorded)
+    since = Settings({"kind": "mine:train", "rate": 1, "since": 2}, ["since"])
+    refuse_another("one", {"trainable": since, "seed": 0}, recorded)
+    for changed, says in [
+        ({"kind": "mine:train", "rate": 2}, r"trainable\.rate = 1, not 2"),
+        ({"kind": "mine:train", "rate": True}, r"trainable\.rate = 1, not true"),
+        ({**since}, r"trainable\.since = null, not 2"),
+    ]:
+        with pytest.raises(StudyError, match=f"was started with {says}"):
+            refuse_another("one", {"trainable": changed, "seed": 0}, recorded)
     with pytest.raises(StudyError, match="was started with seed = 0, not 1"):
         refuse_another("one", {**recorded, "seed": 1}, recorded)
+
+
+def test_what_is_bound_since_is_refused_unless_it_stands_at_the_code_s_own_default() -> None:
+    def train(config, seed, rate=1.0, **others):
+        yield rate
+
+    def refused(given: Any, recorded: dict[str, Any]) -> bool:
+        try:
+            refuse_another("one", {"trainable": describe(given)}, {"trainable": recorded})
+        except StudyError:
+            return True
+        return False
+
+    begun = describe(train)
+    assert refused(partial(train, seed=3), begun)
+    before = {"kind": begun["kind"]}  # as records were before they had defaults
+    assert [refused(partial(train, rate=rate), before) for rate in (1.0, 2.0)] == [False, True]
+    before = {"kind": describe(Fields())["kind"], "size": 1}  # of a field that there is since
+    assert [refused(Fields(sizes=sizes), before) for sizes in ((), (3,))] == [False, True]
 
 
 def test_a_default_of_one_s_own_function_that_has_changed_is_told_as_any_other_setting() -> None:
@@ -269,10 +305,15 @@ def test_a_default_of_one_s_own_function_that_has_changed_is_told_as_any_other_s
 RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}
 
 
+def usual(settings: dict[str, Any], **since: Any) -> Settings:
+    return Settings({**settings, **since}, since)
+
+
 @pytest.mark.parametrize(
     ("change", "refused"),
     [
-        (lambda s: s["scheduler"].update(new_setting=0.5), False),
+        (lambda s: s["scheduler"].update(new_setting=0.5), True),
+        (lambda s: s.update(scheduler=usual(s["scheduler"], new_setting=0.5)), False),
         (lambda s: s["scheduler"]["searcher"].update(new_setting=None), False),
         (lambda s: s.update(new_table={"kind": "x"}), False),
         (lambda s: s["scheduler"].update(n=4), True),

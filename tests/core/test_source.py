@@ -4,6 +4,7 @@ import importlib
 import linecache
 import sys
 from functools import partial
+from types import ModuleType
 
 from tests.support import SPACE
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
@@ -89,3 +90,34 @@ def test_what_has_no_source_has_no_mark() -> None:
     made: dict[str, type] = {}
     exec("class Typed: pass", made)
     assert source_mark(made["Typed"]()) is None
+
+
+def mark_in_cells(monkeypatch, *cells: str, of: str = "train") -> str | None:
+    """Run cells as a notebook does: in a module without a file, each with its lines where tracebacks look for them."""
+    notebook = ModuleType("notebook_once")
+    monkeypatch.setitem(sys.modules, "notebook_once", notebook)
+    for n, cell in enumerate(cells):
+        name = f"<cell {n}>"
+        monkeypatch.setitem(linecache.cache, name, (len(cell), None, cell.splitlines(keepends=True), name))
+        exec(compile(cell, name, "exec"), notebook.__dict__)
+    return source_mark(getattr(notebook, of))
+
+
+def test_in_a_notebook_the_mark_follows_classes_and_what_names_them(monkeypatch) -> None:
+    net = "class Net:\n    def __init__(self, rate):\n        self.rate = {} * rate\n"
+    train = "def train(config):\n    yield Net({}).rate\n"
+    marks = [mark_in_cells(monkeypatch, net.format(n), train.format(m)) for n, m in ((1, 1), (2, 1), (1, 2))]
+    assert None not in marks
+    assert len({*marks}) == 3
+    told = net.format(1).replace("class", "x = 3\n\n\nclass")
+    assert mark_in_cells(monkeypatch, told, train.format(1)) == marks[0]
+    assert mark_in_cells(monkeypatch, net.format(1), of="Net") != mark_in_cells(monkeypatch, net.format(2), of="Net")
+
+
+def test_what_has_no_source_is_left_out_of_the_mark_of_what_names_it(monkeypatch) -> None:
+    data = "class Data:\n    size = 3\n"  # no method tells where it stands
+    train = "def train(config):\n    yield {} * Data.size\n"
+    marks = [mark_in_cells(monkeypatch, data, train.format(n)) for n in (1, 2)]
+    assert None not in marks
+    assert marks[0] != marks[1]
+    assert mark_in_cells(monkeypatch, data, of="Data") is None

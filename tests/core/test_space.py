@@ -44,6 +44,17 @@ def test_quantised_log_uniform_gives_whole_numbers_and_reaches_both_ends() -> No
     assert values.count(5) / 400 == pytest.approx(0.154, abs=0.05)  # ln(5.5/4.5) of it
 
 
+def test_the_largest_whole_numbers_and_the_widest_ranges_are_drawn_as_others() -> None:
+    rng, most = np.random.default_rng(0), 2**53 - 1
+    largest = Uniform(most - 10, most, step=1)
+    assert {largest.sample(rng) for _ in range(200)} == {*largest.grid(11)} == {*range(most - 10, most + 1)}
+    assert LogUniform(1, most, step=1).grid(4)[-1] == most
+    for wide in (Uniform(-8e307, 8e307), LogUniform(1e-150, 1e150)):
+        value = wide.sample(rng)
+        assert wide.contains(value)
+        assert wide.contains(wide.shift(value, 0.2))
+
+
 def test_uniform_step_counts_from_low() -> None:
     domain = Uniform(0.5, 2.0, step=0.5)
     assert domain.grid(10) == [0.5, 1.0, 1.5, 2.0]
@@ -186,6 +197,13 @@ def test_a_choice_moves_to_a_neighbour() -> None:
         (lambda: Uniform(0, float("nan")), "finite"),
         (lambda: Uniform(0, 10**400), "finite"),
         (lambda: Uniform(0, 1, step=2), "step"),
+        (lambda: Uniform(2**60, 2**60 + 10, step=1), r"beyond 2\*\*53, .*: let it count from 0 with a step of 1, and"),
+        (lambda: Uniform(-(2**53), 0, step=1), "beyond"),
+        (lambda: Uniform(0, 1, step=1e-18), "in steps, from where on floats miss"),
+        (lambda: LogUniform(1, 2**62, step=1), "beyond"),
+        (lambda: Uniform(-1e308, 1e308), "high - low overflows: narrow it"),
+        (lambda: Uniform(-(10**308), 10**308), "high - low overflows"),
+        (lambda: LogUniform(1e-300, 1e300), "high / low overflows: draw the exponent"),
         (lambda: Choice([]), "one or more"),
         (lambda: Choice([1, 1]), "each once"),
         (lambda: Space({}), "one or more hyperparameters"),

@@ -66,19 +66,27 @@ def claims(
     return rows.sort_values("candidate", key=lambda numbers: ~numbers.isin(led), kind="stable", ignore_index=True)
 
 
-def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
-    """Give the rows of `claims` in the order in which the configurations were first tried."""
+def claiming(trials: pd.DataFrame) -> pd.DataFrame:
+    """Give the trials whose last scores `claims` counts."""
     chosen = searching(trials).dropna(subset=["last_score"])
     fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
     chosen = chosen[~fell | fell.groupby(chosen["candidate"]).transform("all")]
     over = chosen["state"].isin(["stopped", "finished", "failed"])  # a repetition on its way says little yet
     done = (over & chosen["mode"].isin(RAN_OUT)).groupby(chosen["candidate"]).transform("any")
-    chosen = chosen[over | ~done]
-    rows = chosen.groupby("candidate").agg(
-        trial=("trial", "min"),
-        phases=("phases", "min"),
-        claimed=("last_score", lambda scores: JUDGES[judged_by](scores.to_list())),
-        claimed_on=("trial", "size"),
+    return chosen[over | ~done]
+
+
+def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
+    """Give the rows of `claims` in the order in which the configurations were first tried."""
+    rows = (
+        claiming(trials)
+        .groupby("candidate")
+        .agg(
+            trial=("trial", "min"),
+            phases=("phases", "min"),
+            claimed=("last_score", lambda scores: JUDGES[judged_by](scores.to_list())),
+            claimed_on=("trial", "size"),
+        )
     )
     return rows.reset_index()
 

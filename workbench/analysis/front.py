@@ -2,12 +2,21 @@
 
 import pandas as pd
 
+from workbench.analysis.confirmed import claiming
 from workbench.core.aim import sign_of
+from workbench.core.seeds import JUDGES
 
 FRONT = ["trial", "phase", "score", "second", "on_front"]
 
 
-def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str = "max") -> pd.DataFrame:
+def front(
+    phases: pd.DataFrame,
+    second: str,
+    mode: str = "max",
+    second_mode: str = "max",
+    trials: pd.DataFrame | None = None,
+    judged_by: str = "mean",
+) -> pd.DataFrame:
     """Hold the score of every trial's last phase against another metric of that phase.
 
     Parameters
@@ -19,6 +28,11 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
         trial.
     mode, second_mode : str
         ``max`` or ``min``: which score, and which value of the metric, is better.
+    trials : DataFrame, optional
+        As there. With it both numbers are those of a configuration, whose seeds are joined as `claims` joins them; it
+        stands under its first trial.
+    judged_by : str
+        What joins them, as of `claims`.
 
     Returns
     -------
@@ -30,6 +44,8 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
         return pd.DataFrame(columns=FRONT)
     ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "score", second]]
     last = ended.sort_values("phase").groupby("trial").tail(1).dropna().rename(columns={second: "second"})
+    if trials is not None:
+        last = _joined(last.merge(claiming(trials)[["trial", "candidate"]], on="trial"), judged_by)
     last = last.astype({"trial": int, "phase": int, "score": float, "second": float})
     order = [sign_of(mode) < 0, sign_of(second_mode, "second_mode") < 0]
     last = last.sort_values(["score", "second", "trial"], ascending=[*order, True], ignore_index=True)
@@ -37,3 +53,15 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
     behind = good.cummax().shift()  # the best of those that score as high or higher; NaN where nobody does
     first = ~(good <= behind)  # and their equals, which come after them
     return last.assign(on_front=first.groupby([last["score"], last["second"]]).transform("max"))[FRONT]
+
+
+def _joined(last: pd.DataFrame, judged_by: str) -> pd.DataFrame:
+    """Make one row a configuration of those of its seeds."""
+    judge = JUDGES[judged_by]
+    rows = last.groupby("candidate").agg(
+        trial=("trial", "min"),
+        phase=("phase", "min"),
+        score=("score", lambda scores: judge(scores.to_list())),
+        second=("second", lambda values: judge(values.to_list())),
+    )
+    return rows.reset_index(drop=True)

@@ -157,8 +157,12 @@ class Connection:
         return self._own.submit(pickle.loads, call, key=key, workers=[address], pure=False)
 
     def restart(self, address: str) -> None:
-        """Have a worker replaced by its nanny, in the background."""
-        self._tell(lambda own: own.restart_workers([address], timeout=10, raise_for_error=False))
+        """Have a worker replaced by its nanny, in the background.
+
+        Dask's scheduler is not to wait for the new one: it would still do so as its cluster ends, and tell of an error.
+        """
+        how = {"timeout": 10, "wait_for_workers": False, "on_error": "return", "stimulus_id": f"restart-{self.topic}"}
+        self._tell(lambda own: own.scheduler.restart_workers(workers=[address], **how))
 
     def cancel(self, running: list[Future], addresses: list[str]) -> None:
         """Make what runs on these workers stop, and wait until they have heard of it."""

@@ -6,8 +6,8 @@ say what ran, a study file can say what to run, and a study can be resumed by it
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
@@ -30,6 +30,14 @@ _PARTS: Mapping[str, Registry] = {"scheduler": SCHEDULERS, "searcher": SEARCHERS
 _PLAIN = (bool, int, float, str)
 
 
+class Settings(dict[str, Any]):
+    """A kind and its settings; `usual` names those that stand as the code has them, so that nobody need have given."""
+
+    def __init__(self, settings: Mapping[str, Any], usual: Iterable[str]) -> None:
+        super().__init__(settings)
+        self.usual = frozenset(usual)
+
+
 def describe(thing: Any) -> Any:
     """Turn an object into JSON's types; `build` turns it back. Paths become text, NumPy's numbers Python's.
 
@@ -43,7 +51,8 @@ def describe(thing: Any) -> Any:
     """
     thing = inspect.unwrap(thing)  # a function's trials are those of the function
     if isinstance(thing, partial):
-        return {**describe(thing.func), **describe(thing.keywords)}
+        inner, given = describe(thing.func), describe(thing.keywords)
+        return Settings({**inner, **given}, (key for key in inner.usual if given.get(key, inner[key]) == inner[key]))
     if isinstance(thing, Space):
         return thing.to_json()
     if isinstance(thing, Budget):
@@ -59,15 +68,24 @@ def describe(thing: Any) -> Any:
         return {key: describe(value) for key, value in thing.items()}
     if is_dataclass(thing) and not isinstance(thing, type):
         settings = {f.name: describe(getattr(thing, f.name)) for f in fields(thing) if f.init}
-        return {"kind": _kind(type(thing)), **settings}
+        kind = _kind(type(thing))
+        usual = settings if kind in REGISTRY else (f.name for f in fields(thing) if _stands(f, thing))
+        return Settings({"kind": kind, **settings}, usual)
     if isinstance(thing, PurePath):
         return str(thing)
     thing = scalar(thing)
     if thing is None or isinstance(thing, _PLAIN):
         return thing
     if hasattr(thing, "__qualname__"):
-        return {"kind": _kind(thing), **_defaults(thing)}
-    return {"kind": _kind(type(thing))}
+        defaults = _defaults(thing)
+        return Settings({"kind": _kind(thing), **defaults}, defaults)
+    return Settings({"kind": _kind(type(thing))}, ())
+
+
+def _stands(setting: "Field[Any]", thing: Any) -> bool:
+    """Tell whether a setting of an object is what its class gives it."""
+    default = setting.default if setting.default_factory is MISSING else setting.default_factory()
+    return default is not MISSING and describe(default) == describe(getattr(thing, setting.name))
 
 
 def _defaults(called: Callable[..., Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Scalar
 
 _SCALARS = (bool, int, float, str)
+_EXACT = 2**53
+"""Below it floats have every whole number."""
 
 
 def spaced(n: int, most: int) -> npt.NDArray[np.intp]:
@@ -71,6 +73,13 @@ class _Range(Domain):
             )
         if self.step is not None and not (self.step > 0 and (self.high - self.low) / self.step >= 1 - 1e-9):
             raise InvalidInput(f"{self} needs 0 < step <= high - low")
+        if self.step is not None and max(abs(self.low), abs(self.high)) >= _EXACT * min(self.step, 1):
+            raise InvalidInput(
+                f"{self} goes beyond 2**53, in numbers or in steps, from where on floats miss whole numbers: let it "
+                "count from 0 with a step of 1, and multiply and add in your code"
+            )
+        if not is_finite(self.high - self.low):
+            raise InvalidInput(f"{self} is too wide, high - low overflows: narrow it, and multiply in your code")
 
     def contains(self, value: object) -> bool:
         value = scalar(value)
@@ -146,6 +155,11 @@ class LogUniform(_Range):
         super().__post_init__()
         if not self.low > 0:
             raise InvalidInput(f"LogUniform needs 0 < low, got low={self.low}: use Uniform for ranges that reach 0")
+        if not is_finite(self.high / self.low):
+            raise InvalidInput(
+                f"{self} is too wide, high / low overflows: draw the exponent, Uniform(-300, 300), and take the power "
+                "in your code"
+            )
 
     def sample(self, rng: np.random.Generator) -> Scalar:
         low, high = real_ends(self)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import Any
 
-from workbench.core.describe import build, describe
+from workbench.core.describe import Settings, build, describe
 from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
@@ -102,11 +102,11 @@ def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -
 def refuse_another(name: str, given: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
     """Refuse to go on with another study than was recorded; whether it may have more trials is asked later.
 
-    Settings that there were not when it was recorded stood at their defaults, then as now.
+    Settings that there were not when it was recorded stood at their defaults, then as now. Of code of one's own that
+    is new since, which is warned of, defaults are taken as they are.
     """
-    now = json.loads(json.dumps(given))
     for key in sorted(recorded):
-        if found := _difference(key, _kept(_meant(key, recorded[key])), _kept(now.get(key))):
+        if found := _difference(key, _meant(key, recorded[key]), given.get(key), may_differ=("n_trials",)):
             where, was, differs = found
             raise StudyError(
                 f"study {name!r} was started with {where} = {_told(was)}, not {_told(differs)}: resume it as it was, "
@@ -118,26 +118,24 @@ def _told(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _kept(settings: Any) -> Any:
-    """Leave out what may be raised."""
-    return {k: v for k, v in settings.items() if k != "n_trials"} if isinstance(settings, dict) else settings
-
-
-def _difference(where: str, recorded: Any, given: Any) -> tuple[str, Any, Any] | None:
+def _difference(where: str, recorded: Any, given: Any, may_differ: Sequence[str] = ()) -> tuple[str, Any, Any] | None:
     """Give the first setting that differs: where it stands, what was recorded and what is given; None if none does.
 
-    One that stands among others of a kind, and of which nothing is recorded, is none.
+    One of which nothing is recorded, and that is as the code has it, is none (`Settings.usual`).
     """
     parts: Iterable[tuple[str, Any, Any]]
     if isinstance(recorded, dict) and isinstance(given, dict):
         if "kind" not in recorded and recorded.keys() != given.keys():
             return where, recorded, given
-        of_kinds = sorted(recorded, key=lambda key: key != "kind")  # of two kinds the kinds are what is told
-        parts = ((f"{where}.{key}", recorded[key], given.get(key)) for key in of_kinds)
+        passed = {*may_differ, *(given.usual - recorded.keys() if isinstance(given, Settings) else ())}
+        names = [key for key in {**recorded, **given} if key not in passed]
+        of_kinds = sorted(names, key=lambda key: key != "kind")  # of two kinds the kinds are what is told
+        parts = ((f"{where}.{key}", recorded.get(key), given.get(key)) for key in of_kinds)
     elif isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
         parts = ((f"{where}[{n}]", *both) for n, both in enumerate(zip(recorded, given, strict=True)))
     else:
-        alike = recorded == given or (recorded != recorded and given != given)  # NaN is not NaN
+        alike = recorded == given and isinstance(recorded, bool) == isinstance(given, bool)  # 1 is not true
+        alike = alike or (recorded != recorded and given != given)  # NaN is not NaN
         return None if alike else (where, recorded, given)
     return next((found for part in parts if (found := _difference(*part))), None)
 

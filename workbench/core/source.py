@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import inspect
+import linecache
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -22,8 +23,8 @@ def source_mark(thing: Any) -> str | None:
     Returns
     -------
     str or None
-        The first hexadecimal digits of a SHA-256; ``None`` where the source is not to be had, as of a class typed at a
-        prompt.
+        The first hexadecimal digits of a SHA-256. What has no source to be had, such as a class typed at a prompt, is
+        left out; ``None`` where that is all.
     """
     waiting, sources = list(_roots(thing)), dict[str, str]()
     modules: dict[str, ast.Module | None] = {}
@@ -32,12 +33,10 @@ def source_mark(thing: Any) -> str | None:
         key = f"{one.__module__}:{one.__qualname__}"
         if key not in sources:
             tree = _tree(one, modules)
-            if tree is None:
-                return None
-            sources[key] = ast.unparse(_without_docstrings(tree))
-            waiting += _named_beside(one, tree)
-    text = "\n".join(sources[key] for key in sorted(sources))
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+            sources[key] = "" if tree is None else ast.unparse(_without_docstrings(tree))
+            waiting += _named_beside(one, tree) if tree else ()
+    text = "\n".join(sources[key] for key in sorted(sources) if sources[key])
+    return None if not text else hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _roots(thing: Any) -> Iterator[Any]:
@@ -59,19 +58,33 @@ def _tree(one: Any, modules: dict[str, ast.Module | None]) -> ast.AST | None:
         modules[one.__module__] = _parsed(sys.modules.get(one.__module__))
     whole = modules[one.__module__]
     if whole is None:  # a notebook's cells are no module's file
-        return _parsed(one)
-    node_of_name: ast.AST | None = whole
+        return _in_its_cell(one) if inspect.isclass(one) else _parsed(one)
+    return _within(whole, one)
+
+
+def _within(whole: ast.AST | None, one: Any) -> ast.AST | None:
+    """Find the definition of a class or function in code that has it, the last one of its name."""
     for name in one.__qualname__.split("."):
-        if name != "<locals>" and node_of_name is not None:
-            node_of_name = next(
-                (node for node in reversed([*ast.walk(node_of_name)]) if getattr(node, "name", None) == name), None
-            )
-    return node_of_name
+        if name != "<locals>" and whole is not None:
+            whole = next((node for node in reversed([*ast.walk(whole)]) if getattr(node, "name", None) == name), None)
+    return whole
+
+
+def _in_its_cell(cls: type) -> ast.AST | None:
+    """Find the definition of a class in the cell that any of its methods came from; a class itself tells of none."""
+    for attribute in vars(cls).values():
+        method = inspect.unwrap(getattr(attribute, "__func__", getattr(attribute, "fget", attribute)))
+        if inspect.isfunction(method) and method.__qualname__.startswith(f"{cls.__qualname__}."):
+            cell = "".join(linecache.getlines(method.__code__.co_filename))
+            if found := _within(_parsed(cell), cls):
+                return found
+    return None
 
 
 def _parsed(one: Any) -> ast.Module | None:
+    """Parse a module, a function or the text of a cell; ``None`` where it has no source."""
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(one)))
+        return ast.parse(textwrap.dedent(one if isinstance(one, str) else inspect.getsource(one)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
 

@@ -33,7 +33,7 @@ CAPTIONS = {
     "most, the others as they were tried; bands are 95 % over configurations.",
     "landscape": "The score that forests predict over the two hyperparameters that matter most, phase by phase, each "
     "phase in the colours of its own scores; a star is the best.",
-    "objectives": "Every trial's last score against the second objective; no trial beats those on the front in both.",
+    "objectives": "Every configuration's score against the second objective; none beats those on the front in both.",
     "population": "Every member's score phase by phase, with the best and the median of the population.",
     "hyperparameters over time": "What every member ran with in each phase, and the schedule of the best weights.",
     "lineage": "Members along the clock, coloured by the founder their weights descend from; a mark is a copy.",
@@ -72,7 +72,7 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
         ),
     }
     if f.aim.second is not None:
-        drawn["objectives"] = figures.objectives(front_of(f), f.aim.second, f.aim.second_mode)
+        drawn["objectives"] = figures.objectives(front_of(results), f.aim.second, f.aim.second_mode)
     return drawn | population_of(results)
 
 

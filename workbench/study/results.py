@@ -136,6 +136,7 @@ class Results:
     def front(self) -> "pd.DataFrame":
         """The score against the second objective, and who is on the front; see `workbench.analysis.front`.
 
+        Of several seeds a row is a configuration's, joined as the study judged it.
         A metric that no phase has returned is warned of.
 
         Raises
@@ -147,7 +148,7 @@ class Results:
             raise StudyError(f"study {self.name!r} has no second objective: start one with second=, a metric's name")
         if none := why_no_front(self.frames):
             warnings.warn(f"study {self.name!r} has no front: {none}", stacklevel=2)
-        return front_of(self.frames)
+        return front_of(self)
 
     @property
     def judged_by(self) -> str:
@@ -276,7 +277,7 @@ class Results:
         if not (confirmed := self.confirmed).empty:
             tables = {"Claimed and confirmed": confirmed, **tables}
         if f.aim.second is not None:
-            tables["Front"] = front_of(f).rename(columns={"second": f.aim.second})
+            tables["Front"] = front_of(self).rename(columns={"second": f.aim.second})
         return write_report(
             path,
             f"Study {self.name}",

@@ -87,7 +87,7 @@ def _best_rows(results: "Results") -> dict[str, str]:
 def _front_row(results: "Results") -> dict[str, str]:
     if (second := results.frames.aim.second) is None:
         return {}
-    rows = (table := front_of(results.frames))[table["on_front"]]
+    rows = (table := front_of(results))[table["on_front"]]
     members = [
         f"trial {row.trial} ({four_digits(row.score)}, {second} {four_digits(row.second)})" for row in rows.itertuples()
     ]
@@ -95,11 +95,12 @@ def _front_row(results: "Results") -> dict[str, str]:
     return {"front": "; ".join(members) or none}
 
 
-def front_of(frames: Frames) -> "pd.DataFrame":
+def front_of(results: "Results") -> "pd.DataFrame":
     """Hold the score against the second objective, which there is; see `workbench.analysis.front`."""
     from workbench.analysis import front
 
-    return front(frames.searched, str(frames.aim.second), frames.aim.mode, frames.aim.second_mode)
+    f, aim = results.frames, results.frames.aim
+    return front(f.searched, str(aim.second), aim.mode, aim.second_mode, f.trials, results.judged_by)
 
 
 def why_no_front(frames: Frames) -> str:

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from functools import partial, wraps
 
 import numpy as np
@@ -118,6 +119,17 @@ def test_a_function_that_cannot_be_a_trial_is_refused_before_anything_begins(fun
         as_factory(function)
 
 
+def open_to_all(config, **settings):
+    yield 0.5
+
+
+@dataclass
+class Kind:
+    kind: str
+
+    def __call__(self, config, seed): ...
+
+
 def test_what_is_no_trainable_at_all() -> None:
     class Half:
         def train_phase(self, progress): ...
@@ -143,6 +155,10 @@ def test_what_is_no_trainable_at_all() -> None:
         (partial(own.Climber, width=2), "keyword argument of Climber.* 'width'; known: step$"),
     ]:
         with pytest.raises(InvalidInput, match=says):
+            as_factory(wrong)
+    bound = partial(open_to_all, kind="cnn")
+    for wrong in (bound, Function(bound), partial(own.Climber, kind="cnn"), Kind("cnn")):
+        with pytest.raises(InvalidInput, match=r"has a setting called kind, .*: give it another|'kind'; known: step"):
             as_factory(wrong)
     for right in (
         own.Climber,

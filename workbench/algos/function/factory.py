@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,10 @@ def as_factory(thing: Any) -> TrainableFactory:
     InvalidInput
         It is none; the message names it, and its line.
     """
-    if isinstance(thing, partial):
-        _check_keywords(thing)
+    given = inspect.unwrap(thing)
+    if isinstance(given, partial):
+        _check_keywords(given)
+    _check_kind(given)
     if isinstance(thing, type):
         _check_class(thing)
     elif not isinstance(thing, Function) and _yields(thing):
@@ -170,6 +172,18 @@ def _check_keywords(given: "partial[Any]") -> None:
         if name not in names:
             own = set(names[1:]) - {"seed", "state"}  # the first is the configuration
             raise unknown(f"keyword argument of {named(given)}", name, own)
+
+
+def _check_kind(given: Any) -> None:
+    """Refuse a setting that would stand in the record in the place of what is trained."""
+    names = [*given.keywords] if isinstance(given, partial) else []
+    if is_dataclass(given) and not isinstance(given, type):
+        names = [f.name for f in fields(given) if f.init]
+    if "kind" in names:
+        raise InvalidInput(
+            f"{named(given)} has a setting called kind, the word by which a study's record tells what is trained: "
+            "give it another name"
+        )
 
 
 def _check_plain(function: Callable[..., Any]) -> None:
