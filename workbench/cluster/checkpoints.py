@@ -15,7 +15,7 @@ from stat import S_ISDIR
 from workbench.cluster.manifest import MANIFEST, tell_of_directory, verify, write
 from workbench.cluster.place import Place
 from workbench.core.aim import sign_of
-from workbench.core.errors import CheckpointError
+from workbench.core.errors import CheckpointError, may_pass
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
 
@@ -67,11 +67,19 @@ class CheckpointStore:
         """Write a trial's state to a disk at once: in its place, or where `send` will take it from if that is a URL.
 
         Until it has been sent, `load` finds it there too, on the same machine, whatever becomes of this process.
+
+        Raises
+        ------
+        PlaceAway
+            The place fails, not the trial.
+        OSError
+            As `save`.
         """
         name = _name(trial, phase)
         write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": score})
         if not self.remote:
-            self._tidy(trial, phase)
+            with may_pass():
+                self._tidy(trial, phase)
         return name
 
     def send(self, name: str) -> str:
@@ -119,8 +127,9 @@ class CheckpointStore:
         return f"{_name(trial, phase)}.part"
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a checkpoint of this name."""
-        return (self._here / name / MANIFEST).exists() or self._there.has(name)
+        """Tell whether there is a checkpoint of this name; raises as `before`."""
+        with may_pass():
+            return (self._here / name / MANIFEST).exists() or self._there.has(name)
 
     def remove_part(self, name: str) -> None:
         """Remove the checkpoint within a phase: the phase has ended."""
@@ -195,9 +204,17 @@ class CheckpointStore:
             shutil.move(directory, target)
 
     def before(self, name: str) -> Iterator[tuple[str, int]]:
-        """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
+        """List the checkpoints of the same trial that are older than `name`, with their phases, newest first.
+
+        Raises
+        ------
+        PlaceAway
+            The folder cannot be read at all: none is known to be missing.
+        """
         trial, phase = _parts(name)
-        for earlier in reversed(self._there.phases(_folder(trial))):
+        with may_pass():
+            phases = self._there.phases(_folder(trial))
+        for earlier in reversed(phases):
             if earlier < phase:
                 yield _name(trial, earlier), earlier
 
