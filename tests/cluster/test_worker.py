@@ -116,6 +116,25 @@ def test_a_place_that_cannot_be_looked_into_has_lost_no_checkpoint(alone, tmp_pa
     assert (tmp_path / result["checkpoint"] / "at.json").exists()
 
 
+def test_a_trial_that_moves_while_the_folder_is_away_begins_when_it_is_back(alone, tmp_path) -> None:
+    there, away, built = tmp_path / "there", tmp_path / "away", []
+    store = CheckpointStore(str(there), study="study", marked=True)
+    Place(store.root).claim("study")
+    name = store.save(Paced(1, 0.0)({}, 0), 0, 0)
+    there.rename(away)
+
+    def how(config, seed):
+        built.append(seed)
+        return Paced(1, 0.0)(config, seed)
+
+    alone.proved, alone.on_note = True, lambda: away.rename(there)
+    result = alone.run(store, how, upon=name)
+    (note,) = alone.said
+    assert note.startswith(f"waiting for the place of checkpoints {there}: its file .study is gone")
+    assert "recovered" not in result
+    assert len(built) == 1
+
+
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
 def test_what_a_trial_finds_read_only_elsewhere_is_its_own_affair(alone, tmp_path, number) -> None:
     alone.proved = True

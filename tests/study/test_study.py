@@ -35,6 +35,7 @@ from workbench import (
 from workbench.analysis import learning_curves
 from workbench.cli.main import main
 from workbench.cluster import local
+from workbench.cluster.place import Place
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
@@ -203,6 +204,19 @@ def test_what_ends_a_run_badly_is_raised_where_it_is_awaited(study_of, attached)
 
     with pytest.raises(StudyError, match="failed alike"):
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("here", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_the_mark_of_a_named_folder_is_asked_for_by_all_who_are_on_this_machine(
+    study_of, client, tmp_path, monkeypatch, here, named
+) -> None:
+    monkeypatch.setattr(local, "local_client", lambda *_, **__: contextlib.nullcontext(client))
+    study = study_of(client=None if here else client, checkpoints=str(tmp_path / "c") if named else None)
+    if named:
+        Place(study.checkpoints).claim("identity")
+    with study.executor("identity") as executor:
+        assert executor.checkpoints.marked == (here and named)
 
 
 def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:
