@@ -8,10 +8,10 @@ import torch
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.support import Deterministic
-from workbench.cluster import manifest, place
+from workbench.cluster import checkpoints, manifest, place
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.place import Place
-from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.errors import CheckpointError, InvalidInput, PlaceAway
 
 
 @pytest.fixture(params=["directory", "url"])
@@ -379,6 +379,47 @@ def test_a_mark_that_was_left_empty_is_written_by_the_next(tmp_path, monkeypatch
     there.remove()
     assert [there.claim(identity) for identity in ("two", "other")] == ["two", "two"]
     assert [*tmp_path.iterdir()] == [mark]
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("now", ["gone", "empty", "another's"])
+def test_a_folder_that_has_lost_its_study_s_mark_is_away(tmp_path, monkeypatch, marked, now) -> None:
+    monkeypatch.setattr(checkpoints, "_found", set())
+    there, away = tmp_path / "there", tmp_path / "away"
+    store = CheckpointStore(str(there), study="mine", marked=marked)
+    Place(store.root).claim("mine")
+    if not marked:  # whoever has not found it may be on another machine
+        store.save(trained(1), 0, 0)
+    there.rename(away)
+    if now != "gone":
+        there.mkdir()
+    if now == "another's":
+        Place(store.root).claim("another's")
+    before = list(tmp_path.rglob("*"))
+    for use in (
+        lambda: store.save(trained(2), 0, 1),
+        lambda: store.save_part(trained(2), 0, 1),
+        lambda: list(store.before("trial-00000/phase-001")),
+        lambda: store.pin("trial-00000/phase-000"),
+    ):
+        with pytest.raises(PlaceAway, match="bring that folder back"):
+            use()
+    assert list(tmp_path.rglob("*")) == before
+    if now == "another's":
+        (there / ".study").unlink()
+    if now != "gone":
+        there.rmdir()
+    away.rename(there)
+    store.save(trained(2), 0, 1)
+
+
+@pytest.mark.parametrize("study", ["", "mine"])
+def test_a_folder_that_has_no_mark_and_never_had_is_taken_as_it_is(tmp_path, monkeypatch, study) -> None:
+    monkeypatch.setattr(checkpoints, "_found", set())
+    store = CheckpointStore(str(tmp_path / "c"), study=study)
+    store.save(trained(1), 0, 0)
+    (tmp_path / "c").rename(tmp_path / "moved")
+    store.save(trained(2), 0, 1)
 
 
 def test_a_place_that_cannot_be_reached_is_nobody_s(tmp_path) -> None:

@@ -109,8 +109,19 @@ class Alone:
             self.said.append(message["note"])
             self.on_note()
 
-    def run(self, store: CheckpointStore, how: Paced, trial: int = 0, on_end=lambda: None, save=None) -> dict:
-        """Run phase 0 of a trial, calling `on_end` when it has ended; `save` takes the place of the trial's own."""
+    def run(
+        self,
+        store: CheckpointStore,
+        how: Paced,
+        trial: int = 0,
+        on_end=lambda: None,
+        save=None,
+        upon: str | None = None,
+    ) -> dict:
+        """Run phase 0 of a trial, or phase 1 upon a checkpoint, calling `on_end` when it has ended.
+
+        `save` takes the place of the trial's own.
+        """
 
         def factory(config, seed):
             made = how(config, seed)
@@ -119,7 +130,7 @@ class Alone:
             made.save = save or made.save
             return made
 
-        job = Job(trial, 0, {"lr": 1e-3}, trial)
+        job = Job(trial, int(upon is not None), {"lr": 1e-3}, trial, upon)
         parcel = SimpleNamespace(open=lambda: factory)
         return worker._run(PhaseTask(job, parcel, store, "study", "topic", 0, proved=self.proved), self.here)
 

@@ -135,6 +135,23 @@ def test_a_trial_held_up_by_a_full_disk_can_be_stopped(executor_of, tmp_path) ->
     until(again, Kind.PHASE_ENDED, 2)
 
 
+def test_a_place_that_becomes_read_only_holds_a_new_trial_up_too(client, tmp_path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        executor = DaskExecutor(client, Deterministic, CheckpointStore(str(disk)), max_retries=0)
+        executor.open(0.0)
+        try:
+            executor.start(Job(0, 0, CONFIG, 0))
+            until(executor, Kind.PHASE_ENDED)
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+            executor.start(Job(1, 0, CONFIG, 0))
+            notes = [e.data["note"] for e in until(executor, Kind.PROGRESS) if "note" in e.data]
+            assert notes == [f"waiting for the place of checkpoints {disk}: Read-only file system"]
+            subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+            assert not any(e.kind is Kind.PHASE_FAILED for e in until(executor, Kind.PHASE_ENDED))
+        finally:
+            executor.close()
+
+
 class Disk:
     """A trial whose state is larger than a small disk, and whose library does not say why it could not write."""
 

@@ -1,6 +1,8 @@
 """A phase on a worker without a cluster: what it tells of its end, and what makes it stop."""
 
 import errno
+import os
+import subprocess
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +11,8 @@ import pytest
 
 from tests.cluster.test_leaving import Alone
 from tests.clusters.trials import Paced
-from workbench.cluster import worker
+from tests.support import small_disk
+from workbench.cluster import manifest, worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.leaving import Leaving
 from workbench.cluster.place import Place
@@ -20,7 +23,7 @@ from workbench.core.protocols import Job
 
 @pytest.fixture
 def alone(monkeypatch) -> Alone:
-    monkeypatch.setattr(worker, "_DISK_RETRY_S", 0.0)
+    monkeypatch.setattr(worker, "_PLACE_RETRY_S", 0.0)
     return Alone(monkeypatch)
 
 
@@ -62,6 +65,83 @@ def test_a_disk_that_refuses_is_not_waited_for(alone, tmp_path) -> None:
         CheckpointStore(str(tmp_path)), Paced(1, 0.0), save=fails_once_with(OSError(errno.EACCES, "Permission denied"))
     )
     assert "Permission denied" in result["error"]
+    assert alone.said == []
+
+
+def test_a_place_that_is_read_only_for_a_while_is_waited_for(alone, tmp_path) -> None:
+    def remount(how: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
+
+    alone.proved = True
+    with small_disk(tmp_path / "disk") as disk:
+        alone.on_note = partial(remount, "rw")
+        result = alone.run(CheckpointStore(str(disk)), Paced(1, 0.0), on_end=partial(remount, "ro"))
+        assert alone.said == [f"waiting for the place of checkpoints {disk}: Read-only file system"]
+        assert (disk / result["checkpoint"] / "at.json").exists()
+
+
+@pytest.mark.parametrize("proved", [False, True])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_a_place_that_fails_is_waited_for_if_it_has_taken_others(alone, tmp_path, monkeypatch, number, proved) -> None:
+    make, errors = manifest.private_folder, [OSError(number, os.strerror(number))]
+
+    def fail_once(path: Path) -> Path:
+        if errors:
+            raise errors.pop()
+        return make(path)
+
+    monkeypatch.setattr(manifest, "private_folder", fail_once)
+    alone.proved = proved
+    result = alone.run(CheckpointStore(str(tmp_path)), Paced(1, 0.0))
+    assert ("metrics" in result) == proved
+    assert len(alone.said) == proved
+    assert proved or os.strerror(number) in result["error"]
+
+
+def test_a_place_that_cannot_be_looked_into_has_lost_no_checkpoint(alone, tmp_path, monkeypatch) -> None:
+    store, phases = CheckpointStore(str(tmp_path)), Place.phases
+    name, moved = store.save(Paced(1, 0.0)({}, 0), 0, 0), tmp_path / "moved"
+    (tmp_path / name).rename(moved)
+
+    def fail_once(place: Place, folder: str) -> list[int]:
+        if moved.exists():
+            raise OSError(errno.EIO, "Input/output error")
+        return phases(place, folder)
+
+    monkeypatch.setattr(Place, "phases", fail_once)
+    alone.proved, alone.on_note = True, lambda: moved.rename(tmp_path / name)
+    result = alone.run(store, Paced(1, 0.0), upon=name)
+    assert alone.said == [f"waiting for the place of checkpoints {tmp_path}: Input/output error"]
+    assert "recovered" not in result
+    assert (tmp_path / result["checkpoint"] / "at.json").exists()
+
+
+def test_a_trial_that_moves_while_the_folder_is_away_begins_when_it_is_back(alone, tmp_path) -> None:
+    there, away, built = tmp_path / "there", tmp_path / "away", []
+    store = CheckpointStore(str(there), study="study", marked=True)
+    Place(store.root).claim("study")
+    name = store.save(Paced(1, 0.0)({}, 0), 0, 0)
+    there.rename(away)
+
+    def how(config, seed):
+        built.append(seed)
+        return Paced(1, 0.0)(config, seed)
+
+    alone.proved, alone.on_note = True, lambda: away.rename(there)
+    result = alone.run(store, how, upon=name)
+    (note,) = alone.said
+    assert note.startswith(f"waiting for the place of checkpoints {there}: its file .study is gone")
+    assert "recovered" not in result
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
+def test_what_a_trial_finds_read_only_elsewhere_is_its_own_affair(alone, tmp_path, number) -> None:
+    alone.proved = True
+    result = alone.run(
+        CheckpointStore(str(tmp_path)), Paced(1, 0.0), save=fails_once_with(OSError(number, os.strerror(number)))
+    )
+    assert os.strerror(number) in result["error"]
     assert alone.said == []
 
 

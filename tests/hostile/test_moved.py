@@ -71,6 +71,51 @@ def test_a_clock_that_is_set_back_does_not_change_the_order_of_requests(tmp_path
     assert [request.trial for request in inbox()] == [0, 1, 2]
 
 
+_SHIFTED = """
+import os, time
+real = time.time
+time.time = lambda: real() + os.stat(os.environ["SHIFT"]).st_size * -7200.0
+"""
+
+_SET_BACK = """
+import sys, time
+from pathlib import Path
+from tests.support import SPACE, Waits
+from workbench import FullRuns, RandomSearcher, Study
+
+shift, go, db = map(Path, sys.argv[1:])
+run = Study("one", FullRuns(RandomSearcher(SPACE), 60, 3), Waits(str(go), 1), db=db, nodes=2).start()
+while run.progress.phases_ended < 2:
+    assert not run.wait(0.05)
+now = time.time()
+shift.write_text("1")
+assert time.time() < now - 7000
+go.touch()
+print(run.wait(60))
+run.stop()
+print(run.wait(20), run.progress.phases_ended)
+"""
+
+
+@pytest.mark.slow
+def test_a_clock_that_is_set_back_holds_no_study_up(tmp_path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(_SHIFTED)  # for every process, workers too
+    (tmp_path / "shift").touch()
+    ran = subprocess.run(
+        [sys.executable, "-c", _SET_BACK, *(str(tmp_path / name) for name in ("shift", "go", "kb.db"))],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={
+            **os.environ,
+            **FROM_HERE,
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{FROM_HERE['PYTHONPATH']}",
+            "SHIFT": str(tmp_path / "shift"),
+        },
+    )
+    assert ran.stdout.split() == ["True", "True", "180"], ran.stderr
+
+
 STUDY = """
 study = {name = "few", nodes = 2}
 space = {h0 = {uniform = [0, 1]}, h1 = {uniform = [0, 1]}}

@@ -35,6 +35,7 @@ from workbench import (
 from workbench.analysis import learning_curves
 from workbench.cli.main import main
 from workbench.cluster import local
+from workbench.cluster.place import Place
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
@@ -114,6 +115,11 @@ def test_a_study_object_stays_fresh_so_that_the_same_one_can_run_again(study_of)
     )
 
 
+def fails(config, seed):
+    """Be no trial."""
+    raise ValueError("no")
+
+
 def interrupted(*_, **__):
     """Be interrupted, as any wait may be."""
     raise KeyboardInterrupt
@@ -154,6 +160,63 @@ def test_a_run_can_be_awaited(study_of) -> None:
         return await study_of().start()
 
     assert asyncio.run(main()).progress.state == "ended"
+
+
+@pytest.mark.parametrize("attached", [False, True])
+def test_who_awaits_a_run_can_be_cancelled_again_and_again_and_leaves_no_thread(study_of, tmp_path, attached) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=Waits(str(tmp_path / "never"), 1))
+    run = study.start()
+
+    async def main() -> set[threading.Thread]:
+        before = {*threading.enumerate()}
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(AttachedStudy(run.db, run.name) if attached else run, 0.01)
+        return {thread for thread in threading.enumerate() if thread.name.startswith("asyncio_")} - before
+
+    assert not asyncio.run(main())
+    assert run.running
+    run.stop()
+    assert run.wait(300)
+
+
+def test_ctrl_c_is_heard_at_once_by_who_awaits_a_run(study_of, tmp_path) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=Waits(str(tmp_path / "never"), 1))
+    run = study.start()
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(0.05, signal.raise_signal, signal.SIGINT)
+        await run
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert run.running
+    run.stop()
+    assert run.wait(300)
+
+
+@pytest.mark.parametrize("attached", [False, True])
+def test_what_ends_a_run_badly_is_raised_where_it_is_awaited(study_of, attached) -> None:
+    run = study_of(trainable=fails).start()
+
+    async def main() -> None:
+        await (AttachedStudy(run.db, run.name) if attached else run)
+
+    with pytest.raises(StudyError, match="failed alike"):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize("here", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_the_mark_of_a_named_folder_is_asked_for_by_all_who_are_on_this_machine(
+    study_of, client, tmp_path, monkeypatch, here, named
+) -> None:
+    monkeypatch.setattr(local, "local_client", lambda *_, **__: contextlib.nullcontext(client))
+    study = study_of(client=None if here else client, checkpoints=str(tmp_path / "c") if named else None)
+    if named:
+        Place(study.checkpoints).claim("identity")
+    with study.executor("identity") as executor:
+        assert executor.checkpoints.marked == (here and named)
 
 
 def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:

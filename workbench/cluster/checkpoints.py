@@ -15,11 +15,12 @@ from stat import S_ISDIR
 from workbench.cluster.manifest import MANIFEST, tell_of_directory, verify, write
 from workbench.cluster.place import Place
 from workbench.core.aim import sign_of
-from workbench.core.errors import CheckpointError
+from workbench.core.errors import CheckpointError, PlaceAway, may_pass
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
 
 _NAME = re.compile(r"trial-(\d+)/phase-(\d+)(?:\.part)?")
+_found: set[tuple[str, str]] = set()  # folders, and the studies whose marks this process has found there
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,16 @@ class CheckpointStore:
     study : str
         Its identity. What waits on a machine to be sent to a URL, and was left there by a worker that was killed, is
         not for another study that comes to have the URL.
+    marked : bool
+        Whether its mark is in the folder for all who run its trials. Workers of other machines may see another folder
+        under this name: for them it is there once they have found it.
     """
 
     root: str
     keep: int = 2
     mode: str = "max"
     study: str = ""
+    marked: bool = False
 
     def __post_init__(self) -> None:
         sign_of(self.mode)  # a wrong one would be noticed on a worker only, or never
@@ -67,12 +72,36 @@ class CheckpointStore:
         """Write a trial's state to a disk at once: in its place, or where `send` will take it from if that is a URL.
 
         Until it has been sent, `load` finds it there too, on the same machine, whatever becomes of this process.
+
+        Raises
+        ------
+        PlaceAway
+            The place fails, not the trial.
+        OSError
+            As `save`.
         """
+        self.check_there()
         name = _name(trial, phase)
         write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": score})
         if not self.remote:
-            self._tidy(trial, phase)
+            with may_pass():
+                self._tidy(trial, phase)
         return name
+
+    def check_there(self) -> None:
+        """Ask a folder that has its study's mark whether it is still there; a URL tells by itself that it is not.
+
+        Raises
+        ------
+        PlaceAway
+            The mark is gone, as where a disk was unmounted: what is missing there is not lost.
+        """
+        if self.remote or not self.study:
+            return
+        if self._there.owner() == self.study:
+            _found.add((self.root, self.study))
+        elif self.marked or (self.root, self.study) in _found:
+            raise PlaceAway(errno.ENOENT, "its file .study is gone, or another study's: bring that folder back")
 
     def send(self, name: str) -> str:
         """Bring a checkpoint to its URL, the manifest last, and remove those that are kept no longer.
@@ -108,6 +137,7 @@ class CheckpointStore:
 
     def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
         """Write a trial's state as it is within `phase`."""
+        self.check_there()
         name = self.part(trial, phase)
         write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": None})
         if self.remote:
@@ -119,8 +149,9 @@ class CheckpointStore:
         return f"{_name(trial, phase)}.part"
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a checkpoint of this name."""
-        return (self._here / name / MANIFEST).exists() or self._there.has(name)
+        """Tell whether there is a checkpoint of this name; raises as `before`."""
+        with may_pass():
+            return (self._here / name / MANIFEST).exists() or self._there.has(name)
 
     def remove_part(self, name: str) -> None:
         """Remove the checkpoint within a phase: the phase has ended."""
@@ -195,15 +226,25 @@ class CheckpointStore:
             shutil.move(directory, target)
 
     def before(self, name: str) -> Iterator[tuple[str, int]]:
-        """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
+        """List the checkpoints of the same trial that are older than `name`, with their phases, newest first.
+
+        Raises
+        ------
+        PlaceAway
+            The folder is away, or cannot be read at all: none is known to be missing.
+        """
+        self.check_there()
         trial, phase = _parts(name)
-        for earlier in reversed(self._there.phases(_folder(trial))):
+        with may_pass():
+            phases = self._there.phases(_folder(trial))
+        for earlier in reversed(phases):
             if earlier < phase:
                 yield _name(trial, earlier), earlier
 
     def pin(self, name: str) -> None:
-        """Keep a checkpoint for good, for another trial starts from it."""
+        """Keep a checkpoint for good, for another trial starts from it; raises as `check_there`."""
         _parts(name)
+        self.check_there()
         self._there.pin(name)
 
     def disk_use(self) -> int:

@@ -17,6 +17,7 @@ from distributed.comm import connect
 
 from workbench.cluster import worker
 from workbench.cluster.sharing import Sharing
+from workbench.cluster.steady import keep_time
 from workbench.core.errors import InvalidInput
 from workbench.core.record import PACKAGE, version_of
 
@@ -222,4 +223,5 @@ class Connection:
     def _connect(self, limits: Mapping[str, Any]) -> None:
         self.topic = f"workbench-{self._study}-{uuid.uuid4().hex[:8]}"
         self._own = Client(self._address, security=self._security, set_as_default=False, name=self.topic, **limits)
+        keep_time(self._own.loop)
         self._comm = self._own.scheduler_comm

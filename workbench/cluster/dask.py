@@ -293,6 +293,7 @@ class DaskExecutor:
         outcome = {key: value for key, value in result.items() if key != "on_its_way"}
         if "checkpoint" in result and attempt.under_way:
             self._arrivals.sent(result["checkpoint"], life, result["on_its_way"])
+            self._tasks.proved |= not result["on_its_way"]
         self._carry_out(self._book.rank_ended(attempt, self.now, rank, outcome))
         if not attempt.under_way:
             self._tasks.forget(attempt)

@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from workbench.cluster.steady import keep_time
+
 
 def dask_setup(worker: Any) -> None:
-    """Draw a random state of its own, take this cluster's number of threads, keep quiet, and stay at work."""
+    """Draw a random state of its own, take this cluster's number of threads, keep time, keep quiet, stay at work."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_time(worker.loop)
     np.random.seed()  # the state that code without a generator of its own draws from
     threadpool_limits({"blas": int(os.environ["OPENBLAS_NUM_THREADS"])})
     # A worker whose heartbeat meets a closing cluster would print a traceback; who is lost the study says itself.

@@ -19,6 +19,7 @@ from distributed.core import Status
 from distributed.security import Security
 
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
+from workbench.cluster.steady import keep_time
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, cores_a_slot
@@ -143,6 +144,7 @@ def local_client(
                 security=Security.temporary(),
                 silence_logs=_QUIET,
             )
+        keep_time(cluster.loop)
         with cluster, Client(cluster, set_as_default=False) as client:
             cluster.scale(nodes)
             with _kept_up(cluster):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.errors import CheckpointError, InvalidInput, may_pass
 from workbench.core.failures import place_of
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
@@ -19,27 +19,41 @@ _PROBE_BYTES = 1 << 16
 
 
 def write(trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all; one that is there already is replaced."""
+    """Write a checkpoint, whole or not at all; one that is there already is replaced.
+
+    Raises
+    ------
+    PlaceAway
+        It is not the trial that fails but the place.
+    """
     scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-    private_folder(scratch)
     try:
-        _fill(trainable, scratch, about)
-        if target.exists():  # an attempt that ended here but whose report was lost
-            shutil.rmtree(target)
-        scratch.rename(target)
+        with may_pass():
+            private_folder(scratch)
+        _fill(trainable, scratch)
+        with may_pass():
+            _add_manifest(scratch, about)
+            if target.exists():  # an attempt that ended here but whose report was lost
+                shutil.rmtree(target)
+            scratch.rename(target)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
 
 
-def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None:
-    """Have the trial write its files and add the manifest: each file's SHA-256."""
+def _fill(trainable: Trainable, scratch: Path) -> None:
+    """Have the trial write its files."""
     try:
         trainable.save(scratch)
     except Exception as err:
-        _probe(scratch)  # torch and others do not say that the disk is full: ask it
+        with may_pass():
+            _probe(scratch)  # torch and others do not say that the disk is full: ask it
         tell_of_directory(trainable, "save", err)
         raise
+
+
+def _add_manifest(scratch: Path, about: Mapping[str, Any]) -> None:
+    """Add each file's SHA-256."""
     files = sorted(scratch.rglob("*"))
     for file in files:
         name = file.relative_to(scratch).as_posix()

@@ -32,11 +32,17 @@ class Resident:
         """Give the trial, how many phases it must run again before the due one, and why.
 
         A phase that a worker which was told to leave has saved in part is gone on with. Ranks but 0 are never loaded.
+
+        Raises
+        ------
+        PlaceAway
+            The checkpoints are out of reach.
         """
         job, live = task.job, self._live
         due = (task.topic, job.trial, task.rank, job.phase)
         if live is not None and (live.owner, live.trial, live.rank, live.next_phase) == due:
             return live.trainable, task.again, ""
+        task.store.check_there()
         trainable, part = self._build(task), task.store.part(job.trial, job.phase)
         if _goes_on_within(task, trainable) and task.store.has(part):
             with suppress(CheckpointError):

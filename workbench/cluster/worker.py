@@ -16,13 +16,13 @@ from workbench.cluster.memory import keep_freed_memory
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask, attempt_name
 from workbench.cluster.uploads import Uploads
-from workbench.core.errors import DISK_FULL, InvalidInput, PeerLost, WorkbenchError
+from workbench.core.errors import DISK_FULL, InvalidInput, PeerLost, PlaceAway, WorkbenchError
 from workbench.core.failures import place_of
 from workbench.core.measured import MOST_ERROR, carried, numbers, one_line, parted, traceback_now
 from workbench.core.protocols import RETURNS, GangTrainable, Metrics, Trainable
 
 _REPORT_EVERY_S = 0.25
-_DISK_RETRY_S = 2.0
+_PLACE_RETRY_S = 2.0
 _ANSWER_S = 5.0
 
 
@@ -96,7 +96,7 @@ def _run(task: PhaseTask, here: _Kept) -> dict[str, Any]:
     try:
         began = time.monotonic()
         reporter = _Reporter(task, here)
-        trainable, again, recovered = resident.bring_up(task)
+        trainable, again, recovered = _bring_up(task, resident, reporter)
         try:
             _meet(task, trainable, again)
             for _ in range(again):
@@ -164,6 +164,27 @@ def _hear_of_driver(task: PhaseTask, here: _Kept, worker: Worker) -> None:
             here.driver[task.study] = task.topic
 
 
+def _bring_up(task: PhaseTask, resident: Resident, reporter: "_Reporter") -> tuple[Trainable, int, str]:
+    """Bring the trial up as `Resident.bring_up`, once the place of its checkpoint is there."""
+    while True:
+        try:
+            return resident.bring_up(task)
+        except PlaceAway as err:
+            _wait_for_place(task, err, reporter)
+
+
+def _wait_for_place(task: PhaseTask, err: OSError, reporter: "_Reporter") -> None:
+    """Show life for a moment, saying what is waited for; raise what does not pass, or is so from the beginning."""
+    if err.errno in DISK_FULL:
+        note = "waiting for disk space to save a checkpoint"
+    elif isinstance(err, PlaceAway) and task.proved:
+        note = f"waiting for the place of checkpoints {task.store.root}: {err.strerror}"
+    else:
+        raise err
+    reporter.say(note)
+    time.sleep(_PLACE_RETRY_S)
+
+
 def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
     """Let rank 0 say where it is, and another rank hear it; there is nothing to do where one worker is enough.
 
@@ -182,11 +203,11 @@ def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
 
 
 def _save(task: PhaseTask, here: _Kept, trainable: Trainable, score: float, reporter: "_Reporter") -> str:
-    """Save a checkpoint; on a full disk wait, showing life, until there is space or the driver wants no more.
+    """Save a checkpoint; where the place cannot take it wait, until it can or the driver wants no more.
 
     What goes to a URL is sent while the worker goes on, once the one before it has arrived. So no more than one phase
     can be lost with the machine, and none with the process. The phase has ended: a worker that is told to leave saves
-    it first, unless the disk is full. Then, and if it runs out of time, another runs the phase again.
+    it first, unless the place cannot take it. Then, and if it runs out of time, another runs the phase again.
     """
     store, trial, uploads = task.store, task.job.trial, here.uploads
     uploads.wait(reporter.say_saving)
@@ -196,10 +217,7 @@ def _save(task: PhaseTask, here: _Kept, trainable: Trainable, score: float, repo
             name = store.set_down(trainable, trial, task.job.phase, score)
             break
         except OSError as err:
-            if err.errno not in DISK_FULL:
-                raise
-        reporter.say("waiting for disk space to save a checkpoint")
-        time.sleep(_DISK_RETRY_S)
+            _wait_for_place(task, err, reporter)
     if store.remote:
         proved, worker = uploads.is_proved(store), get_worker()
 

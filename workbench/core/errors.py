@@ -8,6 +8,8 @@ from contextlib import contextmanager
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Numbers of the errors of a disk, or of a share of it, that is full."""
 
+_MAY_PASS = frozenset({errno.EROFS, errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN})
+
 
 def plain(text: str) -> str:
     """Give text that a terminal shows as it is: one line, control and formatting characters escaped.
@@ -64,6 +66,10 @@ class SchedulerError(WorkbenchError):
     """A scheduler broke its contract: a deadlock, a verdict for an unknown trial, a replay that differs."""
 
 
+class PlaceAway(OSError):
+    """A disk or a network file system fails by itself: it may come back, and nobody's code can be corrected for it."""
+
+
 class PeerLost(Exception):
     """A process of a trial has lost another one of the same trial: the cause lies there, not here."""
 
@@ -76,6 +82,17 @@ def first_line(err: BaseException) -> str:
     """
     said = str(err).strip()
     return said.splitlines()[0] if said else type(err).__name__
+
+
+@contextmanager
+def may_pass() -> Iterator[None]:
+    """Raise `PlaceAway` for errors that come of the disk or the network alone; not for code of a user's."""
+    try:
+        yield
+    except OSError as err:
+        if err.errno in _MAY_PASS:
+            raise PlaceAway(err.errno, err.strerror, err.filename) from err
+        raise
 
 
 @contextmanager

@@ -119,7 +119,11 @@ class AttachedStudy:
         return Controls(self.db, self.name)
 
     def __await__(self) -> Generator[Any, None, "AttachedStudy"]:
-        yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> "AttachedStudy":
+        while not self.wait(0):  # in no thread, which could not be cancelled
+            await asyncio.sleep(_LOOK_S)
         return self
 
     # -- looking ----------------------------------------------------------------------------------------------

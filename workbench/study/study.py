@@ -237,7 +237,10 @@ class Study:
         """
         from workbench.cluster.dask import DaskExecutor
         from workbench.cluster.local import local_client
+        from workbench.cluster.place import Place
 
+        store = replace(self.checkpoint_store, study=identity)
+        marked = self.client is None and Place(store.root).owner() == identity  # this machine is all there is
         cluster: AbstractContextManager[Client] = (
             local_client(self.nodes or 1, gpus_per_slot=self.gpus_per_slot, unless=unless)
             if self.client is None
@@ -247,7 +250,7 @@ class Study:
             executor = DaskExecutor(
                 client,
                 as_factory(self.trainable),
-                replace(self.checkpoint_store, study=identity),
+                replace(store, marked=marked),
                 self.max_retries,
                 self.stall_s,
                 identity,
