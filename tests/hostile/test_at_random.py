@@ -269,14 +269,14 @@ class Harm(RuleBasedStateMachine):
                 assert event.data["metrics"]["phases_run"] == event.phase + 1
 
 
-# three examples: without harm, with one harm again and again, at random
-HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_examples": 3}
+# six examples: without harm, with one harm again and again, at random; Hypothesis leaves some harms out of each
+HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_examples": 6}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_two_hundred_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
-    run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=200))
+def test_a_hundred_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
+    run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=100))
     assert DONE.keys() >= {"SIGKILL", "SIGSTOP"}  # or no worker was found that could be signalled
 
 
