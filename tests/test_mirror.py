@@ -52,6 +52,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "knowledge/carry.py": "study/test_pack.py",
     "knowledge/lock.py": "hostile/test_two_drivers.py",
     "knowledge/remove.py": "cli/test_studies.py",
+    "knowledge/rows.py": "knowledge/test_reader.py",
     "knowledge/sheets.py": "knowledge/test_frames.py",
     "paper/hts/asynchronous.py": "paper/hts/test_counterparts.py",
     "paper/learned.py": "paper/test_scoreboard.py",

@@ -13,7 +13,7 @@ from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, backup, carry, delete, names_taken, schema
-from workbench.knowledge.reader import check_event
+from workbench.knowledge.rows import check_event
 from workbench.knowledge.schema import VERSION
 
 

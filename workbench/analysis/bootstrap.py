@@ -24,6 +24,9 @@ class Interval(NamedTuple):
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
 
 
+_OF_NONE = Interval(float("nan"), float("nan"), float("nan"))
+
+
 def bootstrap_interval(
     values: Sequence[float] | npt.NDArray[np.floating],
     statistic: Literal["median", "mean"] = "median",
@@ -54,7 +57,7 @@ def bootstrap_interval(
     runs = np.asarray(values, dtype=float)
     runs = runs[np.isfinite(runs)]
     if runs.size == 0:
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return _OF_NONE
     if statistic == "median":
         ordered = np.sort(runs)
         below, above = _middles(runs.size, resamples, seed)
@@ -86,7 +89,7 @@ def median_of(values: Sequence[float] | npt.NDArray[np.floating], confidence: fl
     runs = np.sort(np.asarray(values, dtype=float))
     runs = runs[np.isfinite(runs)]
     if runs.size == 0:
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return _OF_NONE
     place = int(stats.binom.ppf((1 - confidence) / 2, runs.size, 0.5))  # so many are left out at either end, and one
     low, high = (runs[place - 1], runs[-place]) if place else (-np.inf, np.inf)
     return Interval(float(np.median(runs)), float(low), float(high))
@@ -102,7 +105,7 @@ def mean_of(values: npt.ArrayLike, confidence: float = 0.95) -> Interval:
 
     runs = np.asarray(values, float)
     if runs.size == 0:
-        return Interval(float("nan"), float("nan"), float("nan"))
+        return _OF_NONE
     mean = float(runs.mean())
     if runs.size < 2 or not np.isfinite(runs).all() or np.ptp(runs) == 0:
         return Interval(mean, -np.inf, np.inf)

@@ -17,7 +17,8 @@ from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.places import is_study_name, refuse_what_exists, whole_folder
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.knowledge.frames import METRICS, Frames, frames_of
-from workbench.knowledge.reader import KnowledgeBase, check_event
+from workbench.knowledge.reader import KnowledgeBase
+from workbench.knowledge.rows import check_event
 from workbench.knowledge.schema import NONSENSE
 
 _EVENTS = ["at_s", "kind", "trial", "phase", "slot", "data"]

@@ -15,7 +15,7 @@ from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.places import check_study_name, real_path
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.lock import claim, lock_path
-from workbench.knowledge.reader import decode_events, identity_of, last_metric_of
+from workbench.knowledge.rows import decode_events, identity_of, last_metric_of
 from workbench.knowledge.schema import FULL, HELD, database_errors, open_for_writing
 
 
