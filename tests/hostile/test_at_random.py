@@ -139,7 +139,7 @@ class Harm(RuleBasedStateMachine):
             return [one for one in below if (self.folder / f"{one.pid}.worker").exists()]
         return []
 
-    @rule(data=st.data(), what=st.sampled_from([*HARMS]))
+    @rule(data=st.data(), what=st.sampled_from([*HARMS, *["harm_a_worker"] * 4]))
     def harm(self, data: st.DataObject, what: str) -> None:
         """One rule for all of these, for Hypothesis leaves whole rules out of an example."""
         given = {name: data.draw(strategy) for name, strategy in HARMS[what].items()}
@@ -147,9 +147,9 @@ class Harm(RuleBasedStateMachine):
 
     def harm_a_worker(self, which: int, how: signal.Signals) -> None:
         workers = self._workers() if self._alive() else []
-        if which < len(workers):
+        if workers:  # as a driver comes up there are none that have trained yet
             with suppress(psutil.NoSuchProcess):
-                workers[which].send_signal(how)
+                workers[which % len(workers)].send_signal(how)
                 self.done[how.name] += 1
 
     def harm_a_phase(self, what: str) -> None:
@@ -288,7 +288,7 @@ HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_exampl
 @pytest.mark.timeout(1800)
 def test_two_hundred_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
     run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=200))
-    assert DONE.keys() & {"SIGKILL", "SIGSTOP"}  # or no worker was found that could be signalled
+    assert DONE.keys() >= {"SIGKILL", "SIGSTOP"}  # or no worker was found that could be signalled
 
 
 if __name__ == "__main__":
