@@ -31,6 +31,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "ga3c-training-batch": _LEARNING,
     "ga3c-training-batch-atari": {"seeds": 1, "frames": 8000, "phases": 2, "processes": 1},
     "ga3c-learning-rate": _LEARNING,
+    "ga3c-learning-rate-atari": {"seeds": 1, "frames": 8000, "phases": 2, "processes": 1},
     "ga3c-speed": _SPEED,
     "ga3c-speed-atari": _SPEED,
     "ga3c-against-sb3": {"seeds": 1, "frames": 4000, "points": 2, "processes": 1},

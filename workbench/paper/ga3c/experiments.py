@@ -33,6 +33,12 @@ def _fig_7(**length: int) -> Learning:
     return Learning("training-batch", game="MsPacman", phases=15, settings=_AS_PUBLISHED, **length)
 
 
+def _fig_6(**length: int) -> tuple[Learning, ...]:
+    """Five games of Table 3 that soon tell what has been learned; which five the paper's are, its text does not say."""
+    games = ("Boxing", "MsPacman", "Qbert", "Seaquest", "UpNDown")
+    return tuple(Learning("published-rates", game=game, settings=_AS_PUBLISHED, **length) for game in games)
+
+
 EXPERIMENTS: list[Experiment[Any]] = [
     Experiment(
         "ga3c-networks",
@@ -119,6 +125,17 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "minutes": Learning("learning-rate", seeds=20, frames=100_000),
             "hours": Learning("learning-rate", seeds=40, frames=300_000),
             "paper": Learning("learning-rate", seeds=3, **_PONG),
+        },
+    ),
+    Experiment(
+        "ga3c-learning-rate-atari",
+        shows="GA3C, Fig. 6, on five games of Atari: learning curves by learning rate and seed",
+        source="measured",
+        run=curves,
+        scales={
+            "minutes": _fig_6(seeds=3, frames=750_000),
+            "hours": _fig_6(seeds=10, frames=4_000_000),
+            "paper": _fig_6(seeds=3, frames=40_000_000),
         },
     ),
     Experiment(

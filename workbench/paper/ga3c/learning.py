@@ -25,6 +25,7 @@ LOG_EPSILON: dict[str, dict[str, Any]] = {
 }
 TRAINING_BATCH = {str(n): {"min_training_batch": n} for n in (0, 20, 40, 80, 160)}
 LEARNING_RATE = {f"{rate:g}": {"learning_rate": rate} for rate in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)}
+PUBLISHED_RATES = {rate: LEARNING_RATE[rate] for rate in ("0.0001", "0.0003")}
 ADJUSTED = "adjusted, from 4"
 SPEED: dict[str, dict[str, Any]] = {  # the paper's Fig. 5: from one agent on, and adjusted from the slowest but one
     **{so_many(n, "agent"): {"n_agents": n, "n_groups": 1} for n in (1, 4, 16, 64)},
@@ -35,6 +36,7 @@ SETS: dict[str, dict[str, dict[str, Any]]] = {
     "log-epsilon": LOG_EPSILON,
     "training-batch": TRAINING_BATCH,
     "learning-rate": LEARNING_RATE,
+    "published-rates": PUBLISHED_RATES,
     "speed": SPEED,
 }
 
