@@ -12,6 +12,7 @@ from distributed import LocalCluster
 
 from workbench.core.checks import is_number
 from workbench.core.errors import InvalidInput
+from workbench.core.rounding import floored
 from workbench.core.showing import so_many
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -60,7 +61,7 @@ def most_nodes(per_slot: float) -> int:
 
 
 def _most_nodes(n_gpus: int, per_slot: float) -> int:
-    return int(n_gpus // per_slot) if per_slot >= 1 else n_gpus * int(1 / per_slot + 1e-9)
+    return int(n_gpus // per_slot) if per_slot >= 1 else n_gpus * floored(1 / per_slot)
 
 
 def _listed() -> list[str]:

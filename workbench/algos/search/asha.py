@@ -1,15 +1,15 @@
 """ASHA: Successive Halving without barriers (Li et al., MLSys 2020, arXiv 1810.05934)."""
 
-import math
 from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workbench.algos.search.rungs import phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.algos.search.trials import Trials
+from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, SEED, check, check_named, whole
 from workbench.core.protocols import Decision, Report, Run, Verdict
+from workbench.core.rounding import floored
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import settings_html
 
@@ -113,7 +113,7 @@ class ASHA:
         if report.phase < rung.phases - 1:
             return {trial: Decision(Verdict.CONTINUE, {"mode": "rung", "rung": at})}
         stopping = self.variant == "stopping"
-        place = rung.add(trial, report.score, float(self._rng.random()) if stopping else rung.n)
+        place = rung.add(trial, comparable(report), float(self._rng.random()) if stopping else rung.n)
         why = {"rung": at, "place": place, "reported": rung.n, "kept": max(rung.n_top, int(stopping))}
         if rung.phases == self.n_phases:
             self._trials.end(trial)
@@ -173,7 +173,7 @@ class _Rung:
     @property
     def n_top(self) -> int:
         """Trials that are the top 1/eta of those here so far."""
-        return int(self.n / self._eta + 1e-9)
+        return floored(self.n / self._eta)
 
     @property
     def best(self) -> int | None:
@@ -187,7 +187,7 @@ class _Rung:
 
     def add(self, trial: int, score: float, order: float) -> int:
         """Let a trial arrive; return its place, 1 for the best."""
-        key = (math.inf if math.isnan(score) else -score, order)
+        key = (-score, order)
         self.n += 1
         insort(self._keys, key)
         insort(self._waiting, (*key, trial))

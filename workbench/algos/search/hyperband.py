@@ -1,6 +1,5 @@
 """Hyperband: Successive Halving at several trades of breadth against depth (Li et al., JMLR 2018)."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, TRUTH, check, check_named
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Decision, Report, Run
+from workbench.core.rounding import ceiled, floored
 from workbench.core.showing import settings_html
 
 FORMULAS = ("hypertrick", "journal")
@@ -146,8 +146,8 @@ def bracket_table(n_phases: int, eta: float = 3, formula: str = "hypertrick") ->
     table = []
     for s in range(s_max, -1, -1):
         share = (s_max + 1) // (s + 1) if formula == "hypertrick" else (s_max + 1) / (s + 1)
-        n = math.ceil(share * eta**s - 1e-9)
-        table.append([Rung(max(1, int(n / eta**i + 1e-9)), ends[s_max - s + i]) for i in range(s + 1)])
+        n = ceiled(share * eta**s)
+        table.append([Rung(max(1, floored(n / eta**i)), ends[s_max - s + i]) for i in range(s + 1)])
     return table
 
 

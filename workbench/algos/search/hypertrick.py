@@ -12,6 +12,7 @@ from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, SEED, check, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
+from workbench.core.rounding import ceiled
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html, so_many
 
@@ -159,8 +160,7 @@ def collecting_reports(n_trials: int, eviction_rate: float, phase: int) -> int:
     >>> [collecting_reports(12, 0.25, p) for p in range(3)]
     [6, 5, 4]
     """
-    reports = (1 - math.sqrt(eviction_rate)) * expected_trials(n_trials, eviction_rate, phase)
-    return math.ceil(reports * (1 - 1e-12))  # a whole number that came out a hair above itself stays what it is
+    return ceiled((1 - math.sqrt(eviction_rate)) * expected_trials(n_trials, eviction_rate, phase))
 
 
 def expected_completion_rate(eviction_rate: float, n_phases: int) -> float:

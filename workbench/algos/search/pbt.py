@@ -1,6 +1,5 @@
 """Population Based Training (Jaderberg et al., arXiv 1711.09846)."""
 
-import heapq
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, FROM_ZERO, PART, POSITIVE, SEED, TRUTH, check, check_each, check_named, whole
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Verdict
+from workbench.core.rounding import floored
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html
 from workbench.core.space import Space
@@ -172,7 +172,9 @@ class PBT:
         """Take up the member that is furthest behind; among equals the one that has waited longest."""
         if not self._waiting:
             return None
-        member = heapq.heappop(self._waiting)[2]
+        entry = min(self._waiting)
+        self._waiting.remove(entry)
+        member = entry[2]
         if member.heir is not None:
             run = self._trials.child(*member.heir, member.phase)
             member.heir = None
@@ -229,7 +231,7 @@ class PBT:
 
     def _go_on(self, member: "Member", why: Mapping[str, Any]) -> Decision:
         """Continue, unless a member that is behind waits for a node."""
-        if not self._waiting or self._waiting[0][0] >= member.phase:
+        if not self._waiting or min(self._waiting)[0] >= member.phase:
             return Decision(Verdict.CONTINUE, why)
         assert member.trial is not None  # it has just reported
         self._trials.rest(member.trial)
@@ -259,9 +261,8 @@ class PBT:
     def _replace_failed(self, member: "Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
         self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
-        heapq.heapify(self._waiting)
         ranked = [rival for rival in self._ranked(member) if rival is not member]
-        top = ranked[: max(1, int(self.share * len(ranked) + 1e-9))]
+        top = ranked[: max(1, floored(self.share * len(ranked)))]
         if not top or self.exploit == "none" or member.phase >= self.n_phases:
             member.over, member.scores, member.returns = True, [], []
             return Decision(Verdict.STOP, {"mode": "failed", "member": member.index})
@@ -313,7 +314,7 @@ class PBT:
 
     def _n_top(self, member: "Member", n_ranked: int) -> int:
         """How many are the top share of those that have a score, and the bottom share: one at least once all have."""
-        n = int(self.share * n_ranked + 1e-9)
+        n = floored(self.share * n_ranked)
         return max(n, 1) if n_ranked == sum(not m.over for m in self._rivals(member)) else n
 
     def _changed(self, member: "Member", config: Config) -> Config:
@@ -325,7 +326,7 @@ class PBT:
         return self._space.redraw(changed, self.resample, self._rng) if self.resample else changed
 
     def _queue(self, member: "Member") -> None:
-        heapq.heappush(self._waiting, (member.phase, self._turn, member))
+        self._waiting.append((member.phase, self._turn, member))
         self._turn += 1
 
 

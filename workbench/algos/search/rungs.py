@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.core.checks import is_number
 from workbench.core.errors import InvalidInput
+from workbench.core.rounding import floored
 from workbench.core.showing import reason_text
 
 
@@ -44,9 +45,9 @@ def rung_ends(n_phases: int, eta: float, min_phases: int = 1) -> list[int]:
     """Phases at which rungs end: R, R/eta, R/eta², … down to `min_phases`, rounded down, in rising order."""
     check_eta(eta)
     ends = [float(n_phases)]
-    while ends[-1] / eta >= min_phases - 1e-9:
+    while floored(ends[-1] / eta) >= min_phases:
         ends.append(ends[-1] / eta)
-    return [int(end + 1e-9) for end in reversed(ends)]
+    return [floored(end) for end in reversed(ends)]
 
 
 def rungs_by_eta(n_trials: int, n_phases: int, eta: float, min_phases: int = 1, fewest: int = 1) -> list[Rung]:
@@ -56,7 +57,7 @@ def rungs_by_eta(n_trials: int, n_phases: int, eta: float, min_phases: int = 1, 
     [(27, 1), (9, 3), (3, 9), (1, 27)]
     """
     ends = rung_ends(n_phases, eta, min_phases)
-    return [Rung(max(fewest, int(n_trials / eta**i + 1e-9)), end) for i, end in enumerate(ends)]
+    return [Rung(max(fewest, floored(n_trials / eta**i)), end) for i, end in enumerate(ends)]
 
 
 def rungs_by_rate(n_trials: int, n_phases: int, eviction_rate: float) -> list[Rung]:

@@ -14,6 +14,7 @@ from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, PART, SEED, check, check_each
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Verdict
+from workbench.core.rounding import ceiled
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html
 
@@ -246,7 +247,7 @@ class Sure:
     def _kept(self, phases: int, n: int) -> int:
         """How many of `n` configurations go on after so many phases, one at least."""
         rung = sum(end <= phases for end in self._ends)
-        return max(1, math.ceil(n / self.eta**rung - 1e-9))
+        return max(1, ceiled(n / self.eta**rung))
 
 
 @dataclass(eq=False)
