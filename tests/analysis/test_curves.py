@@ -74,3 +74,10 @@ def test_best_so_far_keeps_improvements_only(frames):
 
 def test_of_losses_the_best_so_far_is_the_lowest(frames):
     assert best_so_far(frames.phases, "min").to_numpy().tolist() == [[10.0, 1.0, 0, 0], [11.0, 0.5, 1, 0]]
+
+
+def test_seconds_of_a_trial_are_those_of_all_its_phases_whenever_they_began():
+    began = pd.Series([5.0, 20.0, 40.0])
+    phases = pd.DataFrame({"trial": 0, "phase": range(3), "started_s": began, "ended_s": began + 10, "score": 1.0})
+    none = pd.DataFrame(columns=["trial", "phase", "at_s", "name", "value"])
+    assert learning_curves(phases, none)["x"].tolist() == [10.0, 20.0, 30.0]

@@ -62,6 +62,9 @@ def test_the_norm_is_taken_over_all_gradients_and_clipped(inside):
     assert optimizer.step([torch.tensor([3.0]), torch.tensor([4.0])]) == pytest.approx(5.0)
     assert a.item() == pytest.approx(-0.3 / (math.sqrt(0.09 + 0.16) if inside else 0.3 + 0.16))
     assert b.item() == pytest.approx(-0.4 / (math.sqrt(0.16 + 0.16) if inside else 0.4 + 0.16))
+    small = torch.zeros(1, requires_grad=True)  # a norm below the limit is left as it is
+    SharedRMSProp([small], 1.0, decay=0.0, eps=0.16, eps_inside_root=inside, max_norm=5.0).step([torch.tensor([3.0])])
+    assert small.item() == pytest.approx(-3 / (math.sqrt(9 + 0.16) if inside else 3 + 0.16))
 
 
 def test_accumulators_may_start_at_one():

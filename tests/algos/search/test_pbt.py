@@ -167,6 +167,26 @@ def test_a_failed_member_copies_the_best_and_loses_the_phase() -> None:
     assert (run.parent, run.phase) == (1, 1)
 
 
+def test_where_nobody_copies_a_failed_member_is_gone() -> None:
+    scheduler = begun(2, exploit="none", explore=False)
+    assert told(scheduler, 0, 0, 1.0) == ("continue", "kept")  # nor does it become a new trial where nothing changes
+    assert told(scheduler, 1, 0, math.nan, failed=True) == ("stop", "failed")
+    assert scheduler.ask() is None
+
+
+def test_whoever_is_furthest_behind_goes_next_after_one_that_waited_was_stopped() -> None:
+    scheduler = begun(4, exploit="none", explore=True)
+    told(scheduler, 3, 0, 1.0)
+    ahead = scheduler.ask().trial
+    told(scheduler, ahead, 1, 1.0)  # waits for its third phase
+    for trial in range(3):
+        told(scheduler, trial, 0, 1.0)  # wait for their second
+    first = scheduler.ask()
+    assert first.phase == 1
+    waiting = [scheduler.ask() for _ in range(3)]
+    assert [run.phase for run in waiting] == [1, 1, 2]
+
+
 def test_a_failed_member_that_goes_on_with_its_own_weights_keeps_their_score() -> None:
     scheduler = begun(2, n_phases=4, copy_weights=False, explore=False)
     for trial in (0, 1):

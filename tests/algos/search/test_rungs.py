@@ -10,5 +10,7 @@ def test_rungs_divide_by_eta_or_drop_a_share() -> None:
     assert rung_ends(1000, 10) == [1, 10, 100, 1000]
     assert [r.n_trials for r in rungs_by_rate(12, 4, 0.25)] == [12, 9, 7, 5]
     assert [r.n_trials for r in rungs_by_rate(6, 2, 0.25)] == [6, 5]  # a half is rounded up
+    assert [r.n_trials for r in rungs_by_rate(2, 3, 0.5)] == [2, 1, 1]  # one at least
+    assert [r.n_trials for r in rungs_by_rate(1, 3, 0.9)] == [1, 1, 1]
     assert rung_ends(33, 2.2) == [1, 3, 6, 15, 33]  # though 33 / 2.2 comes out a hair below 15
     assert rungs_by_eta(33, 33, 2.2)[1].n_trials == 15
