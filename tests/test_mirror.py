@@ -27,6 +27,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "algos/search/bracket.py": "algos/search/test_halving.py",
     "algos/search/evolution.py": "algos/search/test_searchers.py",
     "algos/search/full.py": "algos/search/test_contract.py",
+    "algos/search/lone.py": "algos/search/test_contract.py",
     "algos/search/optuna.py": "algos/search/test_searchers.py",
     "algos/search/trials.py": "algos/search/test_contract.py",
     "algos/search/warmup.py": "algos/search/test_searchers.py",

@@ -7,18 +7,18 @@ from typing import Any
 
 from sortedcontainers import SortedList
 
-from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.algos.search.trials import Trials, comparable
-from workbench.core.checks import COUNT, SEED, check, is_number
+from workbench.algos.search.lone import Lone
+from workbench.algos.search.trials import comparable
+from workbench.core.checks import SEED, check, is_number
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
+from workbench.core.protocols import Decision, Expectation, Report, Verdict
 from workbench.core.rounding import ceiled
 from workbench.core.seeds import scheduler_generator
-from workbench.core.showing import reason_text, settings_html, so_many
+from workbench.core.showing import reason_text, so_many
 
 
 @dataclass
-class HyperTrick:
+class HyperTrick(Lone):
     """Stop a trial that reports in the lower quantile of its phase, once enough trials have reported there.
 
     A phase begins in Data Collection Mode: the first `collecting_reports` (Eq. 2) trials to report it go on
@@ -43,23 +43,14 @@ class HyperTrick:
         Of the generator that orders equal scores.
     """
 
-    searcher: Searched
-    n_trials: int
-    n_phases: int
     eviction_rate: float = 0.25
     seed: int = 0
-    _trials: Trials = field(init=False, repr=False, compare=False)
     _scores: "list[SortedList[tuple[float, float]]]" = field(init=False, repr=False, compare=False)
-
-    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check(self, SEED, "seed")
-        self.searcher = searcher_of(self, self.searcher, self.seed)
-        check(self, COUNT, "n_trials", "n_phases")
+        super().__post_init__()
         check_rate(self.eviction_rate)
-        self._trials = Trials(self.searcher, self.n_trials)
-        self.n_trials = self._trials.n_left
         self._rng = scheduler_generator(self.seed)
         self._scores = [SortedList() for _ in range(self.n_phases)]  # of each phase: (score, draw)
         self._threshold = math.sqrt(self.eviction_rate)
@@ -97,33 +88,16 @@ class HyperTrick:
         return reason_text(reason)
 
     def grow(self, n_trials: int) -> None:
-        """Let there be more trials.
-
-        Selection in the reports to come follows the larger number; nothing decided is taken back.
-        """
-        self.n_trials = self._trials.grow(n_trials)
+        """Let there be more trials: selection in the reports to come follows the larger number."""
+        super().grow(n_trials)
         self._plan()
 
     def _plan(self) -> None:
         n, r = self.n_trials, self.eviction_rate
         self._collecting = [collecting_reports(n, r, phase) for phase in range(self.n_phases)]
 
-    def ask(self) -> Run | None:
-        """Start the next configuration, if any is left."""
-        return self._trials.new()
-
-    def tell(self, report: Report) -> Mapping[int, Decision]:
-        """Let the reporter go on or stop it, by its rank among the reports of its phase so far.
-
-        The rank is the share of reports below, the reporter's own counted in the total.
-        """
-        self._trials.take(report)
-        decision = Decision(Verdict.STOP, {"mode": "failed"}) if report.failed else self._judge(report)
-        if decision.verdict is Verdict.STOP:
-            self._trials.end(report.trial)
-        return {report.trial: decision}
-
     def _judge(self, report: Report) -> Decision:
+        """By the share of the reports of its phase so far that are below, its own counted in the total."""
         scores = self._scores[report.phase]
         score = comparable(report)
         place = (score, float(self._rng.random()))

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.algos.search.trials import Trials, comparable
+from workbench.algos.search.lone import Lone
+from workbench.algos.search.trials import comparable
 from workbench.core.checks import COUNT, TRUTH, check
-from workbench.core.protocols import Decision, Report, Run, Verdict
-from workbench.core.showing import reason_text, settings_html
+from workbench.core.protocols import Decision, Report, Verdict
+from workbench.core.showing import reason_text
 
 
 @dataclass
-class MedianStopping:
+class MedianStopping(Lone):
     """Stop a trial whose best score so far is below the median of the others' running averages at the same phase.
 
     Vizier compares with completed trials only. Here all that have reported the phase count unless `completed_only`:
@@ -34,26 +34,18 @@ class MedianStopping:
         Compare with trials that ran all their phases.
     """
 
-    searcher: Searched
-    n_trials: int
-    n_phases: int
     grace_phases: int = 1
     min_reports: int = 3
     completed_only: bool = False
-    _trials: Trials = field(init=False, repr=False, compare=False)
     _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
     _averages: list[list[float]] = field(init=False, repr=False, compare=False)
 
     scores_in_reasons = ("best", "median")
-    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
-        self.searcher = searcher_of(self, self.searcher)
-        check(self, COUNT, "n_trials", "n_phases")
+        super().__post_init__()
         check(self, COUNT, "grace_phases", "min_reports")
         check(self, TRUTH, "completed_only")
-        self._trials = Trials(self.searcher, self.n_trials)
-        self.n_trials = self._trials.n_left
         self._averages = [[] for _ in range(self.n_phases)]  # of each phase, sorted
 
     @property
@@ -79,23 +71,6 @@ class MedianStopping:
             averages = f"{reason['reported']} running averages"
             return f"compared: its best, {best:.4g}, {sign} the median of {averages}, {middle:.4g}"
         return reason_text(reason)
-
-    def grow(self, n_trials: int) -> None:
-        """Let there be more trials."""
-        self.n_trials = self._trials.grow(n_trials)
-
-    def ask(self) -> Run | None:
-        """Start the next configuration, if any is left."""
-        return self._trials.new()
-
-    def tell(self, report: Report) -> Mapping[int, Decision]:
-        """Compare the reporter's best with the median of the others."""
-        self._trials.take(report)
-        decision = Decision(Verdict.STOP, {"mode": "failed"}) if report.failed else self._judge(report)
-        if decision.verdict is Verdict.STOP:
-            self._trials.end(report.trial)
-            self._scores.pop(report.trial, None)
-        return {report.trial: decision}
 
     def _judge(self, report: Report) -> Decision:
         scores = self._scores.setdefault(report.trial, [])
