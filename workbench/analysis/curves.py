@@ -69,8 +69,7 @@ def best_so_far(phases: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     """
     ended = phases[phases["ended_s"].notna() & phases["score"].notna()]
     ended = ended.astype({"ended_s": float, "score": float}).sort_values("ended_s", kind="stable")
-    good = sign_of(mode) * ended["score"]
-    better = ended[good > good.cummax().shift(fill_value=float("-inf"))]
+    better = ended[~(sign_of(mode) * ended["score"]).cummax().duplicated()]
     renamed = better.rename(columns={"ended_s": "at_s", "score": "best_score"})
     return renamed[BEST].reset_index(drop=True)
 

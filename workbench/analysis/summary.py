@@ -6,8 +6,8 @@ import pandas as pd
 
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.confirmed import searching
+from workbench.analysis.curves import best_so_far
 from workbench.analysis.occupancy import occupancy
-from workbench.core.aim import sign_of
 
 
 def summarise(
@@ -72,15 +72,7 @@ def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
 
 
 def _best(phases: pd.DataFrame, mode: str) -> dict[str, Any]:
-    scored = phases[phases["score"].notna() & phases["ended_s"].notna()]
-    if scored.empty:
+    best = next(iter(best_so_far(phases, mode).tail(1).to_dict("records")), None)
+    if best is None:
         return {"best_trial": None, "best_score": float("nan"), "best_at_s": float("nan")}
-    ranked = scored.astype({"score": float, "ended_s": float}).sort_values(
-        ["score", "ended_s"], ascending=[sign_of(mode) < 0, True]
-    )
-    row = ranked.iloc[0]
-    return {
-        "best_trial": int(row["trial"]),
-        "best_score": float(row["score"]),
-        "best_at_s": float(row["ended_s"]),
-    }
+    return {"best_trial": int(best["trial"]), "best_score": best["best_score"], "best_at_s": best["at_s"]}
