@@ -145,19 +145,11 @@ class Place:
             with suppress(FileNotFoundError):
                 files.rm(path, recursive=True)
 
-    def holds_any(self) -> bool:
-        """Tell whether there is any trial's folder; not where the place cannot be reached, which is told later."""
-        try:
+    def holds_any(self) -> bool | None:
+        """Tell whether there is any trial's folder; ``None`` where it cannot be reached, which is told later."""
+        with suppress(CheckpointError):
             return bool(self._trials())
-        except CheckpointError:
-            return False
-
-    def lacks_all(self) -> bool:
-        """Tell whether there surely is no trial's folder; not where it cannot be reached, which is told later."""
-        try:
-            return not self._trials()
-        except CheckpointError:
-            return False
+        return None
 
     def claim(self, identity: str) -> str:
         """Mark the place as one study's, unless it is marked; return the identity in the mark, as `owner` does."""

@@ -114,13 +114,13 @@ def refuse_without_checkpoints(study: "Study", past: Sequence[Event]) -> None:
         return  # there are none
     place, here = record.recorded_place(past), study.checkpoint_store.root
     if study.checkpoints is None:
-        if place and Place(here).lacks_all():
+        if place and Place(here).holds_any() is False:
             raise StudyError(
                 f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
             )
         return
     last = checkpoint_store(study.db, study.name, place).root
-    if here != last and Place(here).lacks_all():
+    if here != last and Place(here).holds_any() is False:
         how = f"with checkpoints={last!r}" if place else "without checkpoints=…"
         raise StudyError(
             f"{here} holds no checkpoints, and study {study.name!r} last had its own at {last}: resume it {how}, or "
