@@ -50,7 +50,7 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
         if to == "csv":
             frames = study.frames()
             with writing(place):
-                own_folder(Path(place), name, study.identity)
+                own_folder(place, name, study.identity)
                 frames.export(place)
             return place
         exporter = exporter_of(to, place)

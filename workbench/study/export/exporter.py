@@ -103,18 +103,19 @@ def step_of(event: Event) -> int:
     return event.phase or 0 if event.kind is Kind.PHASE_ENDED else round(event.at)
 
 
-def own_folder(folder: Path, name: str, identity: str, made: str = "") -> None:
+def own_folder(place: str, name: str, identity: str, made: str = "") -> None:
     """Take a folder for a study's export, less what an earlier one made there; anything else is refused, or stays.
 
     Parameters
     ----------
-    folder : Path
-        Made if it is missing.
+    place : str
+        The folder, made if it is missing.
     name, identity : str
         The study's, which mark the folder.
     made : str
         Pattern of the names of the folders that such an export makes.
     """
+    folder = Path(place)
     mark = folder / ".rl-workbench"
     if folder.is_file():
         raise InvalidInput(f"{folder} is a file: choose a folder")
@@ -124,7 +125,7 @@ def own_folder(folder: Path, name: str, identity: str, made: str = "") -> None:
     whose, _, of = marked.partition("\n")
     if whose not in ("", name):
         raise InvalidInput(f"{folder} holds an export of study {whose!r}, not of {name!r}: choose another folder")
-    refuse_anothers(str(folder), name, of, identity)
+    refuse_anothers(place, name, of, identity)
     for earlier in folder.glob(made) if made else ():
         shutil.rmtree(earlier, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)

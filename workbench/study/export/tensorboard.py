@@ -1,7 +1,6 @@
 """A study as TensorBoard's event files: a run a trial, with its hyperparameters for the HParams tab."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 from workbench.core.checks import is_finite
@@ -23,20 +22,16 @@ class TensorBoardExport(Exporter):
         The folder; one that is not empty must be an earlier export of the study.
     """
 
-    def __init__(self, place: str) -> None:
-        super().__init__(place)
-        self.folder = Path(place)
-
     def _clear(self) -> None:
         needed("tensorboard", "TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
-        own_folder(self.folder, self.name, self.identity, "trial-[0-9]*")
+        own_folder(self.place, self.name, self.identity, "trial-[0-9]*")
         self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
 
     def _writer(self, trial: int) -> Any:
         if trial not in self._writers:
-            self._writers[trial] = self._make(str(self.folder / f"trial-{trial:05d}"))
+            self._writers[trial] = self._make(f"{self.place}/trial-{trial:05d}")
         return self._writers[trial]
 
     def _point(self, trial: int, event: Event) -> None:

@@ -1,7 +1,6 @@
 """A study as runs of Weights & Biases, written without its server: a run a trial."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 from workbench.core.ledger import TrialState
@@ -22,13 +21,9 @@ class WandbExport(Exporter):
         The folder; one that is not empty must be an earlier export of the study.
     """
 
-    def __init__(self, place: str) -> None:
-        super().__init__(place)
-        self.folder = Path(place)
-
     def _clear(self) -> None:
         self._wandb = needed("wandb", "Weights & Biases")
-        own_folder(self.folder, self.name, self.identity, "wandb")
+        own_folder(self.place, self.name, self.identity, "wandb")
         self._runs: dict[int, Any] = {}
         self._over: set[int] = set()
         self._waiting: dict[int, list[dict[str, float]]] = {}
@@ -60,7 +55,7 @@ class WandbExport(Exporter):
             group=self.name,
             name=f"trial {number}",
             id=f"{self.created_unix:.0f}-{number:05d}",
-            dir=str(self.folder),
+            dir=self.place,
             config={**trial.config, "seed": trial.seed, "parent": trial.parent, "trial": number},
             settings=self._wandb.Settings(mode="offline", **quiet),
             reinit="create_new",
