@@ -78,8 +78,6 @@ class DaskExecutor:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.max_retries < 0 or self.stall_s <= 0:
-            raise InvalidInput(f"need max_retries >= 0 and stall_s > 0, got {self.max_retries} and {self.stall_s}")
         self._study = self.study or uuid.uuid4().hex[:12]
         self._sent = parcelled(self.factory, self.checkpoints.root)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # filled by the client's own thread

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from workbench.core.answers import answered, asked, same_config
-from workbench.core.domains import scalar
 from workbench.core.errors import SchedulerError
 from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
@@ -337,7 +336,7 @@ def _decision_events(decisions: Mapping[int, Decision], report: Report, at: floa
 
 def _run_event(run: Run, seed: int, at: float) -> Event:
     data = {
-        "config": {name: scalar(value) for name, value in run.config.items()},
+        "config": dict(run.config),
         "parent": run.parent,
         "seed": trial_seed(seed, run.trial),
     }

@@ -32,7 +32,7 @@ def population_curves(schedules: pd.DataFrame, mode: str = "max") -> go.Figure:
     scored = schedules.dropna(subset=["score"]).astype({"score": float})
     if scored.empty:
         return theme.empty_note(fig, "no phase has ended yet")
-    lines = _joined(scored, "phase", scored["score"])
+    lines = _joined(scored, scored["score"])
     fig.add_trace(
         go.Scatter(x=lines["x"], y=lines["y"], mode="lines", name="a member", line={"color": theme.GREY, "width": 1})
     )
@@ -110,7 +110,7 @@ def _line(
 ) -> go.Scatter:
     """Draw the values of a hyperparameter phase by phase, a line a member."""
     places = pd.Series(positions(schedules[hyperparameter], scale), index=schedules.index)
-    lines = _joined(schedules, "phase", places, schedules[hyperparameter].map(theme.setting))
+    lines = _joined(schedules, places, schedules[hyperparameter].map(theme.setting))
     return go.Scatter(
         x=lines["x"],
         y=lines["y"],
@@ -123,12 +123,9 @@ def _line(
     )
 
 
-def _joined(schedules: pd.DataFrame, x: str, y: pd.Series, words: pd.Series | None = None) -> pd.DataFrame:
+def _joined(schedules: pd.DataFrame, y: pd.Series, words: pd.Series | None = None) -> pd.DataFrame:
     """Join the members' lines: x, y, words, trial, member, with a row of None after each member's last point."""
-    of_each = schedules[["trial", "member"]].assign(x=schedules[x], y=y, words=y if words is None else words)
-    points = of_each.astype(object)
-    parts = []
-    for member, line in points.groupby("member"):
-        gap = pd.DataFrame([dict.fromkeys(points.columns) | {"member": member}], dtype=object)
-        parts += [line, gap]
-    return pd.concat(parts, ignore_index=True)
+    points = schedules[["trial", "member"]].assign(x=schedules["phase"], y=y, words=y if words is None else words)
+    gaps = pd.DataFrame({"member": points["member"].unique()})
+    lines = pd.concat([points.astype(object), gaps.astype(object)])  # objects: a trial's number stays whole
+    return lines.where(lines.notna(), None).sort_values("member", kind="stable", ignore_index=True)
