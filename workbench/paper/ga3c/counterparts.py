@@ -7,14 +7,12 @@ from pathlib import Path
 import pandas as pd
 from scipy import stats
 
-from workbench.algos.rl.games import find_game
 from workbench.analysis.bootstrap import Interval
 from workbench.analysis.variants import final_scores, split
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.ga3c.agents import agents
 from workbench.paper.ga3c.learning import ADJUSTED
 from workbench.paper.ga3c.published import CLAIMS, NUMBERS, TABLE_2
-from workbench.paper.ga3c.table_3 import random_play
 from workbench.paper.numbers import Counterpart, Origin, Pairs, Published, find
 from workbench.paper.verdicts import (
     CHANCE,
@@ -156,20 +154,22 @@ def learning(root: Path) -> Pairs:
 
 
 def learning_on_atari(root: Path) -> Pairs:
-    """Learning rates (Fig. 6) on Atari: games are the repetitions, each by what it gained over random play.
+    """Learning rates (Fig. 6) on Atari: games are the repetitions, each by how far its runs rose.
 
-    Where nothing has been learned all rates do alike: a game counts where its runs end above where they began.
+    Where nothing has been learned all rates do alike: a game counts where its runs end above where they began. They are
+    not held against random play: the paper's, in Table 3, stands above what agents begin with here.
     """
     kept = RecordedTable.open("ga3c-learning-rate-atari", root)
     runs = kept.frame.groupby(["game", "variant", "seed"])["score"]
-    rises, last = runs.last() - runs.first(), runs.last().groupby(["game", "variant"]).mean().unstack()
+    rises = runs.last() - runs.first()
     chances = rises.groupby("game").apply(lambda of: stats.ttest_1samp(of, 0, alternative="greater").pvalue)
-    learned = last[chances < CHANCE]
-    gains = learned.sub([random_play(find_game(game).name) for game in learned.index], axis=0)
-    shares = gains.div(gains.mean(axis=1), axis=0)  # so that each game counts as much
+    learned = rises.groupby(["game", "variant"]).mean().unstack()[chances < CHANCE]
+    shares = learned.div(learned.mean(axis=1), axis=0)  # so that each game counts as much
     gap = paired_percent(shares["0.0001"], shares["0.0003"])
-    why = "last score over random play at 1e-4 less at 3e-4, each game counting as much; "
-    why += f"{len(learned)} of {len(last)} games, where anything was learned, {kept.frame['seed'].nunique()} seeds each"
+    why = "what scores rose by at 1e-4 less at 3e-4, each game counting as much; "
+    why += (
+        f"{len(learned)} of {len(chances)} games, where anything was learned, {kept.frame['seed'].nunique()} seeds each"
+    )
     yield within(_claim("Sec. 5.2", _ROBUST), gap, -NEARLY, NEARLY, kept.origin, why, "%")
 
 
