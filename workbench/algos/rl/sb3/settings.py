@@ -6,11 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, ClassVar, Self, get_args
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpack
 from workbench.core.budget import Budget, check_budget
-from workbench.core.checks import TRUTH, WORD, check, make_plain, whole
+from workbench.core.checks import TRUTH, WORD, check, is_number, make_plain, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config
 
@@ -90,9 +91,22 @@ class SB3Settings:
 
     def policy_settings(self) -> set[str]:
         """Name what ``policy_kwargs`` may hold."""
+        return set(inspect.signature(self._some_policy.__init__).parameters) - _POLICY_OURS
+
+    @property
+    def _some_policy(self) -> Any:
+        """The policy's class; where none is named another of the algorithm's, which have the same settings."""
         policies = algorithm_class(self.algorithm).policy_aliases
-        some = policies[self.policy] if self.policy in policies else next(iter(policies.values()))
-        return set(inspect.signature(some.__init__).parameters) - _POLICY_OURS
+        return policies[self.policy] if self.policy in policies else next(iter(policies.values()))
+
+    def _check_whole(self, made: Any, given: Mapping[str, Any]) -> None:
+        """Refuse fractions of what a class counts: SB3 fails of them in mid-training, and names no hyperparameter."""
+        for name, parameter in inspect.signature(made.__init__).parameters.items():
+            kinds, value = get_args(parameter.annotation) or (parameter.annotation,), given.get(name)
+            if int in kinds and float not in kinds and is_number(value) and not isinstance(value, Integral):
+                raise InvalidInput(
+                    f"{self.algorithm} needs {name} a whole number, got {value!r}: in a space give it step=1"
+                )
 
     def with_config(self, config: Config) -> Self:
         """Return the settings of one trial: these, overridden by its config."""
@@ -109,6 +123,7 @@ class SB3Settings:
 
     def arguments(self) -> dict[str, Any]:
         """Give what the algorithm's class is called with: words become the objects that SB3 wants."""
+        self._check_whole(algorithm_class(self.algorithm), self.hyperparameters)
         given = {name: _meant(name, value) for name, value in self.hyperparameters.items()}
         policy_kwargs = given.pop("policy_kwargs", None) or {}
         if not isinstance(policy_kwargs, Mapping):
@@ -116,6 +131,7 @@ class SB3Settings:
         inner = {k.removeprefix(POLICY): given.pop(k) for k in list(given) if k.startswith(POLICY)}
         inner = {**policy_kwargs, **inner}
         refuse_unknown(f"policy_kwargs hyperparameter of {self.algorithm}", inner, self.policy_settings(), _ALL)
+        self._check_whole(self._some_policy, inner)
         if inner:
             given["policy_kwargs"] = {name: _meant(name, value) for name, value in inner.items()}
         return given
