@@ -766,6 +766,19 @@ def test_a_batch_of_one_that_would_be_divided_by_its_deviation_is_refused(algori
 def test_a_hyperparameter_in_the_wrong_place_is_told_where_it_stands():
     with pytest.raises(InvalidInput, match=r"no setting 'n_steps'.*hyperparameters={'n_steps': 128}"):
         SB3("PPO", "CartPole-v1", n_steps=128)
+    with pytest.raises(InvalidInput, match=r"no setting 'total_timesteps': phase=Budget\(frames=…\) is .* n_phases"):
+        SB3("PPO", "CartPole-v1", total_timesteps=100_000)
+    with pytest.raises(InvalidInput, match=r"unknown setting of SB3 'n_env': did you mean .*'n_envs'"):
+        SB3("PPO", "CartPole-v1", n_env=2)
+
+
+@pytest.mark.parametrize("name", ["n_envs", "normalize"])
+def test_a_setting_in_the_place_of_a_hyperparameter_is_told_where_it_stands(name):
+    where = rf"{name} is no hyperparameter but SB3's own setting, the same for all trials: SB3\(…, {name}=…\)"
+    with pytest.raises(InvalidInput, match=where):
+        ppo(hyperparameters={name: True})
+    with pytest.raises(InvalidInput, match=where):
+        check_hyperparameters(FullRuns({name: Choice([1, 2])}, 2, 2), ppo())
 
 
 @pytest.mark.parametrize(

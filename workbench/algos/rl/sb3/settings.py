@@ -56,12 +56,21 @@ class SB3Settings:
     device: str = "auto"
 
     def __new__(cls, *given: Any, **settings: Any) -> Self:
-        """Refuse what is no setting with the place where hyperparameters stand."""
+        """Refuse what is no setting with the place where it stands."""
+        algorithm = given[0] if given else settings.get("algorithm")
         for name, value in settings.items():
-            if name not in cls.__dataclass_fields__:
+            if name in cls.__dataclass_fields__:
+                continue
+            if name == "total_timesteps":
+                raise InvalidInput(
+                    f"SB3 has no setting {name!r}: phase=Budget(frames=…) is how long a phase is, and the scheduler's "
+                    "n_phases how many a trial has"
+                )
+            if isinstance(algorithm, str) and name in allowed(algorithm_class(algorithm)):
                 raise InvalidInput(
                     f"SB3 has no setting {name!r}: the algorithm's own go into hyperparameters={{{name!r}: {value!r}}}"
                 )
+            raise unknown("setting of SB3", name, cls.__dataclass_fields__, _ALL)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -83,6 +92,10 @@ class SB3Settings:
     def check(self, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that the algorithm does not have, before a study starts."""
         names = list(config_names)
+        if ours := [name for name in names if name in self.__dataclass_fields__]:
+            raise InvalidInput(
+                f"{ours[0]} is no hyperparameter but SB3's own setting, the same for all trials: SB3(…, {ours[0]}=…)"
+            )
         kwargs = [name.removeprefix(POLICY) for name in names if name.startswith(POLICY)]
         what = f"hyperparameter of {self.algorithm}"
         own = [name for name in names if not name.startswith(POLICY)]
