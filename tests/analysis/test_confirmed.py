@@ -11,7 +11,7 @@ from workbench.analysis.confirmed import deciding
 def trials_of(*rows: tuple[int, bool, int, float]) -> pd.DataFrame:
     """Make a table of (candidate, confirms, phases, last score)."""
     table = pd.DataFrame(rows, columns=["candidate", "confirms", "phases", "last_score"])
-    return table.assign(trial=range(len(table)), state="stopped", mode="finished")
+    return table.assign(trial=range(len(table)), state="finished", mode="finished")
 
 
 def phases_of(trials: pd.DataFrame, earlier: float = 0.0) -> pd.DataFrame:

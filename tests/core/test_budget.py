@@ -11,7 +11,7 @@ def test_a_budget_is_one_positive_number() -> None:
     assert Budget(frames=400).unit == "frames"
     assert Budget(frames=400).spent({"frames": 400.0, "episodes": 0.0})
     assert not Budget(episodes=1).spent({"frames": 400.0, "episodes": 0.0})
-    for bad in ({}, {"frames": 1, "episodes": 1}, {"frames": 0}, {"seconds": -1.0}):
+    for bad in ({}, {"frames": 1, "episodes": 1}, {"frames": 0}, {"seconds": -1.0}, {"timesteps": 100}):
         with pytest.raises(InvalidInput, match="one positive number") as told:
             Budget(**bad)
         assert str(told.value).endswith("write for example Budget(frames=100_000), in a study file {frames = 100_000}")

@@ -326,3 +326,27 @@ def test_no_reason_is_logged_in_place_of_the_verdict() -> None:
     _, log = driven(Wordy(Verdict.STOP), slots=1)
     assert {e.data["verdict"] for e in log if e.kind is Kind.DECISION} <= {*map(str, Verdict)}
     replay(Wordy(Verdict.STOP), log)
+
+
+def test_the_log_says_finished_and_failed_whatever_words_a_scheduler_has() -> None:
+    class OwnWords(Duel):
+        """Trial 1 fails, trial 0 waits for that at the end of its last phase, and is stopped."""
+
+        n_phases = 2
+
+        def tell(self, report):
+            verdicts = {t: d.verdict for t, d in super().tell(report).items()}
+            return {trial: Decision(verdict, {"mode": "mine", "word": "own"}) for trial, verdict in verdicts.items()}
+
+    class SecondDiverges(RandomTimes):
+        def phase(self, trial, phase, config, seed):
+            return 1.0, math.nan if trial == 1 else 0.0
+
+    log = MemoryLog()
+    executor = SimulatedExecutor(SecondDiverges(), VirtualCluster(1))
+    executor.open(0.0)
+    assert drive(OwnWords(Verdict.STOP), executor, log)
+    modes = [(e.trial, e.data["mode"], e.data["word"]) for e in log if e.kind is Kind.DECISION]
+    assert modes == [(0, "mine", "own"), (0, "mine", "own"), (1, "failed", "own"), (0, "finished", "own")]
+    assert [trial.standing for trial in Ledger(log).trials.values()] == ["finished", "failed"]
+    replay(OwnWords(Verdict.STOP), log)

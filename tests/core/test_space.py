@@ -281,8 +281,10 @@ def test_a_grid_has_every_point_that_applies_once() -> None:
 
 
 def test_a_point_with_what_does_not_apply_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"names \['optimizer', 'width'\], got"):
+    with pytest.raises(InvalidInput, match=r"'momentum' does not apply where optimizer is 'none': leave it out$"):
         NETWORK.validate({"optimizer": "none", "momentum": 0.9, "width": 3})
+    with pytest.raises(InvalidInput, match=r"names \['optimizer', 'width'\], got \['momentum', 'width'\]"):
+        NETWORK.validate({"momentum": 0.9, "width": 3})
     with pytest.raises(InvalidInput, match="breaks the space's constraint"):
         NETWORK.validate({"optimizer": "adam", "nesterov": True, "width": 5})
 

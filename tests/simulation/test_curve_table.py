@@ -126,6 +126,37 @@ def test_a_second_table_adds_the_hyperparameters(written) -> None:
     assert table.configs == [{"config_id": "a", "lr": 1.0}, {"config_id": "b", "lr": 2.0}]
 
 
+@pytest.mark.parametrize(("called", "there"), [("config", "config"), ("config_id", "config"), ("config", "config_id")])
+def test_columns_of_the_second_table_are_mapped_as_well(written, called, there) -> None:
+    configs = written(pd.DataFrame({there: ["b", "a"], "learning_rate": [2.0, 1.0]}), "configs.csv")
+    path, columns = (
+        written(rows().rename(columns={"config_id": called})),
+        {"config_id": "config", "lr": "learning_rate"},
+    )
+    table = read_table(path, configs, columns=columns)
+    assert table.configs == [{"config_id": "a", "lr": 1.0}, {"config_id": "b", "lr": 2.0}]
+    with pytest.raises(InvalidInput, match=r"unknown column of curves\.csv 'rate'"):
+        read_table(path, configs, columns={**columns, "lr": "rate"})
+
+
+def test_what_changes_within_a_curve_is_no_hyperparameter_and_left_out_in_one_line(written) -> None:
+    frame = rows(lr=[0.1] * 6 + [0.2] * 6, loss=[3.0, None, 1.0] * 4, fps=range(12), batch=[32] * 12)
+    with pytest.warns(UserWarning, match=r"^curves.csv: left out .* change within curves: loss, fps$") as told:
+        table = read_table(written(frame))
+    assert len(told) == 1
+    assert table.configs == [{"config_id": "a", "lr": 0.1, "batch": 32}, {"config_id": "b", "lr": 0.2, "batch": 32}]
+
+
+def test_a_row_is_named_as_its_columns_have_it(written) -> None:
+    """Of a table of numbers alone a row has nothing but floats."""
+    frame = rows(task=[0] * 3 + [1] * 9)
+    frame["config_id"] = frame["config_id"].map({"a": 0, "b": 1})
+    with pytest.raises(InvalidInput, match=r"row 4: task is 1 for config_id 0, which had 0 before; choose one value"):
+        read_table(written(frame))
+    with pytest.raises(InvalidInput, match=r"row 2 \(config_id 0, seed 0\): step 100 follows 100"):
+        read_table(written(frame.assign(step=[100, 100, 200] * 4)))
+
+
 def test_what_was_written_anew_is_read_anew(written) -> None:
     """As in a notebook, which lives on; what has stayed as it was is read once."""
 
@@ -151,7 +182,7 @@ def test_what_was_written_anew_is_read_anew(written) -> None:
         ({"config_id": ["a", "b", "a"], "lr": [1, 2, 1]}, "configs.csv, row 3: config_id a stands there a second time"),
         ({"config_id": ["a"], "lr": [1]}, "row 7 of the curves: config_id b is not in configs.csv"),
         ({"config_id": ["a", "b"], "lr": [1, None]}, "configs.csv, row 2: lr is missing"),
-        ({"id": ["a", "b"]}, "configs.csv has no column 'config_id', only id"),
+        ({"id": ["a", "b"]}, "configs.csv has no column 'config_id', only id: map one with columns={'config_id': …}"),
     ],
 )
 def test_a_bad_second_table_is_refused(written, configs, error) -> None:
@@ -180,7 +211,7 @@ def changed(row, column, value) -> pd.DataFrame:
         (changed(4, "score", "inf"), "row 4: score is .*inf.*, not a number"),
         (changed(4, "score", "high"), "row 4: score is 'high', not a number"),
         (changed(5, "lr", None), "row 5: lr is missing"),
-        (changed(5, "lr", 0.3), "row 5: lr is 0.3 for config_id a, which had 0.1 before"),
+        (rows(lr=[0.1] * 3 + [0.3] * 9), "row 4: lr is 0.3 for config_id a, which had 0.1 before"),
         (changed(2, "step", 100), r"row 2 \(config_id a, seed 0\): step 100 follows 100: it must grow"),
         (changed(3, "step", 150), r"row 3 \(config_id a, seed 0\): step 150 follows 200: it must grow"),
         (changed(1, "step", 0), r"row 1 \(config_id a, seed 0\): step 0 is not above 0"),

@@ -8,7 +8,6 @@ import pandas as pd
 from workbench.analysis.bootstrap import mean_of
 from workbench.analysis.reliable import probability_of_improvement
 from workbench.core.aim import sign_of
-from workbench.core.ledger import RAN_OUT
 from workbench.core.seeds import JUDGES
 
 
@@ -72,7 +71,7 @@ def claiming(trials: pd.DataFrame) -> pd.DataFrame:
     fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
     chosen = chosen[~fell | fell.groupby(chosen["candidate"]).transform("all")]
     over = chosen["state"].isin(["stopped", "finished", "failed"])  # a repetition on its way says little yet
-    done = (over & chosen["mode"].isin(RAN_OUT)).groupby(chosen["candidate"]).transform("any")
+    done = (chosen["state"] == "finished").groupby(chosen["candidate"]).transform("any")
     return chosen[over | ~done]
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from workbench.core.checks import POSITIVE
 from workbench.core.errors import InvalidInput
@@ -33,13 +33,16 @@ class Budget:
     updates: int | None = None
     seconds: float | None = None
 
+    def __new__(cls, *given: float | None, **amounts: Any) -> Self:
+        """Refuse units that there are not."""
+        if amounts.keys() - set(cls.__slots__):
+            raise _no_budget(amounts)
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         given = {unit: amount for unit, amount in asdict(self).items() if amount is not None}
         if len(given) != 1 or not all(map(POSITIVE.fits, given.values())):
-            raise InvalidInput(
-                "a phase budget is one positive number of episodes, frames, updates or seconds, "
-                f"got {given or 'none'}: {_EXAMPLE}"
-            )
+            raise _no_budget(given)
 
     @property
     def unit(self) -> str:
@@ -54,6 +57,11 @@ class Budget:
     def spent(self, used: Mapping[str, float]) -> bool:
         """Tell whether `used`, counted by the same names since the phase began, fills the budget."""
         return used[self.unit] >= self.amount
+
+
+def _no_budget(given: Mapping[str, Any]) -> InvalidInput:
+    units = "episodes, frames, updates or seconds"
+    return InvalidInput(f"a phase budget is one positive number of {units}, got {given or 'none'}: {_EXAMPLE}")
 
 
 def check_budget(phase: object) -> None:

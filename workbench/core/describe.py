@@ -219,10 +219,7 @@ def _read(what: str, key: str, value: Any) -> Any:
     if {what, key} <= _PARTS.keys() and isinstance(value, Mapping) and not isinstance(value, Space):
         return build(key, value, _PARTS[key])
     if key == "phase" and isinstance(value, Mapping):
-        try:
-            return Budget(**value)
-        except TypeError:
-            raise InvalidInput(f"phase is one of episodes, frames, updates or seconds, got {dict(value)}") from None
+        return Budget(**value)
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from workbench.core.answers import answered, asked, same_config
 from workbench.core.errors import SchedulerError
 from workbench.core.interventions import Request, judge
-from workbench.core.ledger import Ledger, TrialState
+from workbench.core.ledger import RAN_OUT, Ledger, TrialState
 from workbench.core.protocols import Config, Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
 from workbench.core.showing import so_many
@@ -212,7 +212,7 @@ class _Driver:
     def _hear(self, report: Report, at: float, batch: list[Event]) -> Mapping[int, Decision]:
         """Have the scheduler decide on a report; its decisions join the report's event in the batch to be logged."""
         decisions = _tell(self.scheduler, report, self.ledger)
-        batch += _decision_events(decisions, report, at, self.ledger)
+        batch += _decision_events(decisions, report, at, self.ledger, self.scheduler.n_phases)
         return decisions
 
     def _apply(self, decisions: Mapping[int, Decision]) -> None:
@@ -285,7 +285,8 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
             if wanted is None or (wanted.trial, wanted.data["verdict"]) != (event.trial, event.data["verdict"]):
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {event}, the scheduler {wanted}")
         elif (report := event.report()) is not None:
-            expected += _decision_events(_tell(scheduler, report, ledger), report, event.at, ledger)
+            decisions = _tell(scheduler, report, ledger)
+            expected += _decision_events(decisions, report, event.at, ledger, scheduler.n_phases)
         elif event.kind is Kind.STUDY_RESUMED and "n_trials" in event.data:
             scheduler.grow(event.data["n_trials"])  # type: ignore[attr-defined]
         ledger.see(event)
@@ -320,18 +321,25 @@ def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, 
     return {report.trial: Decision(Verdict.CONTINUE, {"mode": "extended", "phases_left": left - 1})}
 
 
-def _decision_events(decisions: Mapping[int, Decision], report: Report, at: float, ledger: Ledger) -> list[Event]:
-    """A decision names the phase its own trial has ended, which need not be the reporter's."""
-    return [
-        Event(
-            Kind.DECISION,
-            at,
-            trial,
-            report.phase if trial == report.trial else ledger.trials[trial].phase,
-            data={"verdict": str(d.verdict), **{key: value for key, value in d.reason.items() if key != "verdict"}},
-        )
-        for trial, d in decisions.items()
-    ]
+def _decision_events(
+    decisions: Mapping[int, Decision], report: Report, at: float, ledger: Ledger, n_phases: int
+) -> list[Event]:
+    """A decision names the phase its own trial has ended, which need not be the reporter's.
+
+    That a trial has failed, or has run all its phases, is a fact, whatever mode its scheduler has a word for.
+    """
+    events = []
+    for trial, decision in decisions.items():
+        reports = trial == report.trial
+        phases = report.phase + 1 if reports else ledger.trials[trial].phases
+        reason = {key: value for key, value in decision.reason.items() if key != "verdict"}
+        if reports and report.failed:
+            reason["mode"] = "failed"
+        elif decision.verdict is Verdict.STOP and phases == n_phases and reason.get("mode") not in RAN_OUT:
+            reason["mode"] = "finished"
+        phase = report.phase if reports else ledger.trials[trial].phase
+        events.append(Event(Kind.DECISION, at, trial, phase, data={"verdict": str(decision.verdict), **reason}))
+    return events
 
 
 def _run_event(run: Run, seed: int, at: float) -> Event:

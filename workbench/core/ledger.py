@@ -12,7 +12,10 @@ from workbench.core.protocols import Config, Event, Job, Kind, Verdict
 from workbench.core.size import Size
 
 RAN_OUT = ("finished", "extended")
-"""Modes of the last decision on a trial that has run all its phases, the scheduler's or a person's."""
+"""Modes of the last decision on a trial that has run all its phases, the scheduler's or a person's.
+
+The loop sees to it that the log has one of them wherever these are all that the scheduler has.
+"""
 
 
 FOR_SEEDS = "seeds"

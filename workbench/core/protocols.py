@@ -88,7 +88,11 @@ class Report:
 
 @dataclass(slots=True)
 class Decision:
-    """A verdict and why it fell, as data: the log keeps the reason, the dashboard shows it."""
+    """A verdict and why it fell, as data: the log keeps the reason, the dashboard shows it.
+
+    Its ``mode`` is a word of the scheduler's own, of which two are kept: *finished*, this was the last phase the trial
+    had to run, and *failed*. The log has them wherever a trial has run all `n_phases`, or failed, whatever the mode.
+    """
 
     verdict: Verdict
     reason: Mapping[str, Any] = field(default_factory=dict)

@@ -87,10 +87,14 @@ class Space(Mapping[str, Domain]):
 
     def applies(self, name: str, config: Config) -> bool:
         """Tell whether a hyperparameter has a place in a configuration, by those before it."""
-        return all(
-            parent in config and on_step(self[parent], config[parent]) in values
-            for parent, values in self.conditions(name).items()
-        )
+        return self._unmet(name, config) is None
+
+    def _unmet(self, name: str, config: Config) -> str | None:
+        """Name what keeps a hyperparameter from having a place in a configuration, if anything does."""
+        for parent, values in self.conditions(name).items():
+            if parent not in config or on_step(self[parent], config[parent]) not in values:
+                return parent
+        return None
 
     def conditions(self, name: str) -> Mapping[str, tuple[Scalar, ...]]:
         """Give what a hyperparameter depends on, with the values under which it applies, as their domains have them."""
@@ -163,7 +167,11 @@ class Space(Mapping[str, Domain]):
 
     def validate(self, config: Config) -> None:
         """Raise `InvalidInput` unless `config` is a point of this space."""
-        wanted = [name for name in self if self.applies(name, config)]
+        unmet = {name: self._unmet(name, config) for name in self}
+        for name, parent in unmet.items():
+            if name in config and parent is not None and parent in config:
+                raise InvalidInput(f"{name!r} does not apply where {parent} is {config[parent]!r}: leave it out")
+        wanted = [name for name, parent in unmet.items() if parent is None]
         if set(config) != set(wanted):
             raise InvalidInput(f"a configuration of this space names {sorted(wanted)}, got {sorted(config)}")
         for name in wanted:

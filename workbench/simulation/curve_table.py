@@ -1,6 +1,7 @@
 """Recorded learning curves in a table, checked row by row, and the phase model that gives them back."""
 
 import hashlib
+import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from workbench.core.showing import so_many
 from workbench.core.space import CONFIG_ID
 
 NEEDED = (CONFIG_ID, "seed", "step", "score")
-"""Columns every table has; one of `TIMES` may be there too, any other column is a hyperparameter."""
+"""Columns every table has; one of `TIMES` may be there too, any other is a hyperparameter or, if not, is left out."""
 
 TIMES = ("wall_s", "duration")
 """Seconds since the run began, or those of the step alone."""
@@ -122,11 +123,12 @@ def read_table(
     Parameters
     ----------
     path : path
-        CSV or Parquet, one row a configuration, seed and step.
+        CSV or Parquet, one row a configuration, seed and step. Columns that change within a curve, such as a loss, are
+        left out, with a warning: they are no hyperparameters.
     configs : path, optional
         A second table with the hyperparameters, one row a ``config_id``.
     columns : Mapping, optional
-        What the table calls a column named otherwise here: ``{"score": "return"}``.
+        What the table, or that of `configs`, calls a column named otherwise here: ``{"score": "return"}``.
     only : Mapping, optional
         Rows to keep: column → value; such a column is dropped, unless every table has it.
 
@@ -135,27 +137,29 @@ def read_table(
     InvalidInput
         The first thing that is wrong, with its row (the first row under the header is row 1).
     """
-    name = Path(path).name
-    frame = _renamed(_read(path), columns or {}, name)
+    name, columns, given = Path(path).name, columns or {}, _read(path)
+    second = pd.DataFrame() if configs is None else _read(configs)
+    frame = _renamed(given, columns, name, second.columns)
     frame.insert(0, "row", np.arange(1, len(frame) + 1))
     frame = _kept(frame, only or {}, name)
     for column in NEEDED:
-        if column not in frame:
-            others = ", ".join(c for c in frame.columns if c != "row")
-            raise InvalidInput(
-                f"{name} has no column {column!r}, only {others}: map one with columns={{{column!r}: …}}"
-            )
-    _check_filled(frame, name)
+        _check_there(frame, column, name)
+    metrics = _metrics(frame)
+    _check_filled(frame.drop(columns=metrics), name)
     times = _times(frame, name)
     for column in ("step", "score", *times):
         _check_numbers(frame, column, name)
-    hyperparameters = [c for c in frame.columns if c not in (*NEEDED, "row", *times)]
+    hyperparameters = [c for c in frame.columns if c not in (*NEEDED, "row", *times, *metrics)]
     _check_order(frame, times, name)
     _check_constant(frame, hyperparameters, name)
     _check_complete(frame, name)
     known = frame.drop_duplicates(CONFIG_ID)[[CONFIG_ID, *hyperparameters]]
     if configs is not None:
-        known = _joined(frame, known, configs)
+        other = Path(configs).name
+        known = _joined(frame, known, _renamed(second, columns, other, given.columns), other)
+    if metrics:
+        said = f"{name}: left out as no hyperparameters, for they change within curves: {', '.join(metrics)}"
+        warnings.warn(said, stacklevel=2)
     return _table(frame, known, times)
 
 
@@ -190,13 +194,33 @@ def _read(path: str | Path) -> pd.DataFrame:
         raise InvalidInput(f"cannot read the table {path}: {reason}") from None
 
 
-def _renamed(frame: pd.DataFrame, columns: Mapping[str, str], name: str) -> pd.DataFrame:
+def _renamed(frame: pd.DataFrame, columns: Mapping[str, str], name: str, of_other: Collection[Any]) -> pd.DataFrame:
+    """Name columns as they are called here, but for those that the other table alone has."""
+    columns = {wanted: called for wanted, called in columns.items() if called in frame or called not in of_other}
     for wanted, called in columns.items():
         if called not in frame:
             raise unknown(f"column of {name}", called, map(str, frame.columns))
         if wanted in frame:
             raise InvalidInput(f"{name} has a column {wanted!r} already: {called!r} cannot stand for it")
     return frame.rename(columns={called: wanted for wanted, called in columns.items()})
+
+
+def _check_there(frame: pd.DataFrame, column: str, name: str) -> None:
+    if column not in frame:
+        others = ", ".join(str(c) for c in frame.columns if c != "row")
+        raise InvalidInput(f"{name} has no column {column!r}, only {others}: map one with columns={{{column!r}: …}}")
+
+
+def _metrics(frame: pd.DataFrame) -> list[str]:
+    """Name the columns that change within a curve: they are neither hyperparameters nor tasks."""
+    curves = frame.groupby([CONFIG_ID, "seed"], sort=False, observed=True)
+    others = [column for column in frame.columns if column not in (*NEEDED, *TIMES, "row")]
+    return [column for column in others if (curves[column].nunique() > 1).any()]
+
+
+def _first(frame: pd.DataFrame, bad: npt.NDArray[np.bool_]) -> dict[Any, Any]:
+    """Give the first bad row, each value as its column has it: of numbers alone a row has nothing but floats."""
+    return frame[bad].head(1).to_dict("records")[0]
 
 
 def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFrame:
@@ -233,7 +257,7 @@ def _check_numbers(frame: pd.DataFrame, column: str, name: str) -> None:
     numbers = pd.to_numeric(frame[column], errors="coerce")
     bad = ~np.isfinite(numbers.to_numpy(float))
     if bad.any():
-        at: Any = frame.iloc[int(bad.argmax())]
+        at = _first(frame, bad)
         raise InvalidInput(f"{name}, row {at['row']}: {column} is {at[column]!r}, not a number")
     frame[column] = numbers
 
@@ -246,7 +270,7 @@ def _check_order(frame: pd.DataFrame, times: Sequence[str], name: str) -> None:
             before[:] = np.nan  # those of one step need not grow
         bad = (frame[column].to_numpy(float) <= 0) | (frame[column] <= before).to_numpy()
         if bad.any():
-            at: Any = frame.iloc[int(bad.argmax())]
+            at = _first(frame, bad)
             last: Any = before.iloc[int(bad.argmax())]
             reason = "is not above 0" if last != last else f"follows {last:g}: it must grow along a curve"
             hint = ""
@@ -261,7 +285,7 @@ def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: s
         first = frame.groupby(CONFIG_ID, sort=False, observed=True)[column].transform("first")
         bad = (frame[column].astype(object) != first.astype(object)).to_numpy()
         if bad.any():
-            at: Any = frame.iloc[int(bad.argmax())]
+            at = _first(frame, bad)
             raise InvalidInput(
                 f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at[CONFIG_ID]}, which had "
                 f"{first.iloc[int(bad.argmax())]} before; choose one value with only={{{column!r}: …}}"
@@ -294,21 +318,18 @@ def _check_complete(frame: pd.DataFrame, name: str) -> None:
             )
 
 
-def _joined(frame: pd.DataFrame, known: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+def _joined(frame: pd.DataFrame, known: pd.DataFrame, configs: pd.DataFrame, name: str) -> pd.DataFrame:
     """Add the hyperparameters of the second table."""
-    name = Path(path).name
-    configs = _read(path)
-    if CONFIG_ID not in configs:
-        raise InvalidInput(f"{name} has no column 'config_id', only {', '.join(map(str, configs.columns))}")
+    _check_there(configs, CONFIG_ID, name)
     configs.insert(0, "row", np.arange(1, len(configs) + 1))
     _check_filled(configs, name)
     twice = configs[CONFIG_ID].duplicated()
     if twice.any():
-        at = configs[twice].iloc[0]
+        at = _first(configs, twice.to_numpy())
         raise InvalidInput(f"{name}, row {at['row']}: config_id {at[CONFIG_ID]} stands there a second time")
     unlisted = ~frame[CONFIG_ID].isin(configs[CONFIG_ID])
     if unlisted.any():
-        at = frame[unlisted].iloc[0]
+        at = _first(frame, unlisted.to_numpy())
         raise InvalidInput(f"row {at['row']} of the curves: config_id {at[CONFIG_ID]} is not in {name}")
     both = sorted((set(known.columns) & set(configs.columns)) - {CONFIG_ID})
     if both:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.core.describe import hands_on_weights
 from workbench.core.errors import CheckpointError, DatabaseError, StudyError, file_errors
-from workbench.core.ledger import RAN_OUT, Ledger
+from workbench.core.ledger import Ledger
 from workbench.core.places import db_path, refuse_what_exists, scratch_beside
 from workbench.core.protocols import BEGUN, Event
 from workbench.core.record import last_driver, own_classes, recorded_place, versions
@@ -142,7 +142,7 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
     wanted = [
         name
         for trial in ledger.trials.values()
-        if handed_on or not trial.state.over or trial.mode in RAN_OUT
+        if handed_on or not trial.state.over or trial.standing == "finished"
         # others start from what the scheduler has heard of, which is older where a person has extended the trial
         for name in (trial.checkpoint, trial.heard[0] if handed_on else None)
         if name

@@ -1,6 +1,7 @@
 """What is known beforehand: configurations to try first, trials of earlier studies, spaces with conditions."""
 
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.support import NETWORK, SPACE, names_what_applies, simulate
 from workbench import (
     PBT,
+    Choice,
     EvolutionSearcher,
     FullRuns,
     GridSearcher,
@@ -16,6 +18,8 @@ from workbench import (
     ListSearcher,
     OptunaSearcher,
     RandomSearcher,
+    Space,
+    Uniform,
     warm_start,
 )
 from workbench.core.describe import build, describe
@@ -83,8 +87,12 @@ def test_what_it_cannot_use_is_refused() -> None:
         InvalidInput, match="RandomSearcher learns nothing from earlier trials: take optuna, smac, evol"
     ):
         InformedSearcher(RandomSearcher(SPACE), GOOD, PAST)
-    with pytest.raises(InvalidInput, match=r"lr=5 lies outside"):
+    with pytest.raises(InvalidInput, match=r"first\[0\] of InformedSearcher: lr=5 lies outside"):
         InformedSearcher(RandomSearcher(SPACE), [{"lr": 5, "gamma": 0.9}])
+    momentum = Space({"optimizer": Choice(["sgd", "adam"]), "m": Uniform(0, 1)}, {"m": {"optimizer": "sgd"}})
+    past = [{"config": {"optimizer": name, "m": m}, "scores": [1.0]} for name, m in (("sgd", 0.5), ("adam", math.nan))]
+    with pytest.raises(InvalidInput, match=r"past\[1\] of .*: 'm' does not apply where optimizer is 'adam'"):
+        InformedSearcher(EvolutionSearcher(momentum), past=past)
     with pytest.raises(InvalidInput, match="InformedSearcher needs first a table of hyperparameters, got 'lr'"):
         InformedSearcher(RandomSearcher(SPACE), ["lr"])
     for given in (5, GOOD[0]):

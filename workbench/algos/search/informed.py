@@ -56,9 +56,9 @@ class InformedSearcher:
         check_each(self, TABLE, "first")
         check_each(self, _PAST, "past")
         space: Space | None = getattr(self.searcher, "space", None)
-        for config in (*self.first, *(one["config"] for one in self.past)):
-            if space is not None:
-                space.validate(config)
+        if space is not None:
+            _check_points(space, "first", self.first)
+            _check_points(space, "past", [one["config"] for one in self.past])
         if self.past and not self._learns:
             raise InvalidInput(
                 f"{type(self.searcher).__name__} learns nothing from earlier trials: "
@@ -102,3 +102,12 @@ class InformedSearcher:
         number = report.trial - len(self.first)
         if number >= 0 or self._learns:
             observed(self._inner, replace(report, trial=number))
+
+
+def _check_points(space: Space, name: str, configs: Sequence[Config]) -> None:
+    """Say which of many configurations is no point of the space, and why."""
+    for number, config in enumerate(configs):
+        try:
+            space.validate(config)
+        except InvalidInput as err:
+            raise InvalidInput(f"{name}[{number}] of InformedSearcher: {err}") from err

@@ -11,9 +11,12 @@ from gymnasium import spaces
 
 from tests.support import silent
 from workbench.algos.rl.episodes import Episodes
+from workbench.algos.search import FullRuns
 from workbench.core.budget import Budget
+from workbench.core.domains import Choice, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.seeds import derived
+from workbench.study.hyperparameters import check_hyperparameters
 
 stable_baselines3 = pytest.importorskip("stable_baselines3")
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
@@ -763,6 +766,51 @@ def test_a_batch_of_one_that_would_be_divided_by_its_deviation_is_refused(algori
 def test_a_hyperparameter_in_the_wrong_place_is_told_where_it_stands():
     with pytest.raises(InvalidInput, match=r"no setting 'n_steps'.*hyperparameters={'n_steps': 128}"):
         SB3("PPO", "CartPole-v1", n_steps=128)
+    with pytest.raises(InvalidInput, match=r"no setting 'total_timesteps': phase=Budget\(frames=…\) is .* n_phases"):
+        SB3("PPO", "CartPole-v1", total_timesteps=100_000)
+    with pytest.raises(InvalidInput, match=r"unknown setting of SB3 'n_env': did you mean .*'n_envs'"):
+        SB3("PPO", "CartPole-v1", n_env=2)
+
+
+@pytest.mark.parametrize("name", ["n_envs", "normalize"])
+def test_a_setting_in_the_place_of_a_hyperparameter_is_told_where_it_stands(name):
+    where = rf"{name} is no hyperparameter but SB3's own setting, the same for all trials: SB3\(…, {name}=…\)"
+    with pytest.raises(InvalidInput, match=where):
+        ppo(hyperparameters={name: True})
+    with pytest.raises(InvalidInput, match=where):
+        check_hyperparameters(FullRuns({name: Choice([1, 2])}, 2, 2), ppo())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "given", "name"),
+    [
+        ("PPO", {"batch_size": 52.4}, "batch_size"),
+        ("DQN", {"train_freq": 2.5}, "train_freq"),  # an int | tuple
+        ("RecurrentPPO", {"batch_size": 64.0}, "batch_size"),  # an int | None
+        ("RecurrentPPO", {"policy_kwargs": {"lstm_hidden_size": 8.5}}, "lstm_hidden_size"),
+    ],
+)
+def test_a_fraction_of_what_is_counted_is_refused_by_its_name(algorithm, given, name):
+    if algorithm == "RecurrentPPO":
+        pytest.importorskip("sb3_contrib")
+    with pytest.raises(InvalidInput, match=rf"^{algorithm} needs {name} a whole number, got [\d.]+: .*step=1"):
+        SB3(algorithm, "CartPole-v1", hyperparameters=given)
+
+
+def test_a_fraction_of_what_is_counted_is_refused_of_a_space_and_a_trial():
+    needs = "PPO needs n_epochs a whole number"
+    with pytest.raises(InvalidInput, match=rf"a trial of {{'n_epochs': .*}} could not begin \({needs}"):
+        check_hyperparameters(FullRuns({"n_epochs": Uniform(2, 10)}, 2, 2), ppo())
+    with pytest.raises(InvalidInput, match=needs):
+        ppo()({"n_epochs": 2.5}, 0)
+    check_hyperparameters(FullRuns({"n_epochs": Uniform(2, 10, step=1), "gamma": Uniform(0.9, 1)}, 2, 2), ppo())
+
+
+@pytest.mark.filterwarnings("error")
+def test_batches_that_do_not_divide_what_is_played_are_told_by_trials_alone():
+    with pytest.warns(UserWarning, match="You have specified a mini-batch size of 48"):
+        ppo(hyperparameters={**SMALL_PPO, "n_steps": 64, "batch_size": 48})({}, 0).close()
+    check_hyperparameters(FullRuns({"batch_size": Choice([32, 48])}, 2, 2), ppo(hyperparameters={"n_steps": 64}))
 
 
 def test_what_is_no_word_is_refused():

@@ -1,5 +1,6 @@
 """Any algorithm of Stable-Baselines3 or sb3-contrib as a study takes it: settings, and a factory of trials."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -77,8 +78,14 @@ class SB3(SB3Settings):
 
         plain = SB3Settings(**{one.name: getattr(self, one.name) for one in fields(self)})  # which tries nothing itself
         env = make_environments(plain, Episodes(self.n_envs, 1))
+
+        def made(config: Config) -> object:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "You have specified a mini-batch size")  # SB3 warns in trials, too
+                return make_model(plain.with_config(config), env, 0, _init_setup_model=False)
+
         try:
-            yield lambda config: make_model(plain.with_config(config), env, 0, _init_setup_model=False)
+            yield made
         finally:
             env.close()
 

@@ -6,11 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, ClassVar, Self, get_args
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpack
 from workbench.core.budget import Budget, check_budget
-from workbench.core.checks import TRUTH, WORD, check, make_plain, whole
+from workbench.core.checks import TRUTH, WORD, check, is_number, make_plain, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config
 
@@ -55,12 +56,21 @@ class SB3Settings:
     device: str = "auto"
 
     def __new__(cls, *given: Any, **settings: Any) -> Self:
-        """Refuse what is no setting with the place where hyperparameters stand."""
+        """Refuse what is no setting with the place where it stands."""
+        algorithm = given[0] if given else settings.get("algorithm")
         for name, value in settings.items():
-            if name not in cls.__dataclass_fields__:
+            if name in cls.__dataclass_fields__:
+                continue
+            if name == "total_timesteps":
+                raise InvalidInput(
+                    f"SB3 has no setting {name!r}: phase=Budget(frames=…) is how long a phase is, and the scheduler's "
+                    "n_phases how many a trial has"
+                )
+            if isinstance(algorithm, str) and name in allowed(algorithm_class(algorithm)):
                 raise InvalidInput(
                     f"SB3 has no setting {name!r}: the algorithm's own go into hyperparameters={{{name!r}: {value!r}}}"
                 )
+            raise unknown("setting of SB3", name, cls.__dataclass_fields__, _ALL)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -82,6 +92,10 @@ class SB3Settings:
     def check(self, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that the algorithm does not have, before a study starts."""
         names = list(config_names)
+        if ours := [name for name in names if name in self.__dataclass_fields__]:
+            raise InvalidInput(
+                f"{ours[0]} is no hyperparameter but SB3's own setting, the same for all trials: SB3(…, {ours[0]}=…)"
+            )
         kwargs = [name.removeprefix(POLICY) for name in names if name.startswith(POLICY)]
         what = f"hyperparameter of {self.algorithm}"
         own = [name for name in names if not name.startswith(POLICY)]
@@ -90,9 +104,22 @@ class SB3Settings:
 
     def policy_settings(self) -> set[str]:
         """Name what ``policy_kwargs`` may hold."""
+        return set(inspect.signature(self._some_policy.__init__).parameters) - _POLICY_OURS
+
+    @property
+    def _some_policy(self) -> Any:
+        """The policy's class; where none is named another of the algorithm's, which have the same settings."""
         policies = algorithm_class(self.algorithm).policy_aliases
-        some = policies[self.policy] if self.policy in policies else next(iter(policies.values()))
-        return set(inspect.signature(some.__init__).parameters) - _POLICY_OURS
+        return policies[self.policy] if self.policy in policies else next(iter(policies.values()))
+
+    def _check_whole(self, made: Any, given: Mapping[str, Any]) -> None:
+        """Refuse fractions of what a class counts: SB3 fails of them in mid-training, and names no hyperparameter."""
+        for name, parameter in inspect.signature(made.__init__).parameters.items():
+            kinds, value = get_args(parameter.annotation) or (parameter.annotation,), given.get(name)
+            if int in kinds and float not in kinds and is_number(value) and not isinstance(value, Integral):
+                raise InvalidInput(
+                    f"{self.algorithm} needs {name} a whole number, got {value!r}: in a space give it step=1"
+                )
 
     def with_config(self, config: Config) -> Self:
         """Return the settings of one trial: these, overridden by its config."""
@@ -109,6 +136,7 @@ class SB3Settings:
 
     def arguments(self) -> dict[str, Any]:
         """Give what the algorithm's class is called with: words become the objects that SB3 wants."""
+        self._check_whole(algorithm_class(self.algorithm), self.hyperparameters)
         given = {name: _meant(name, value) for name, value in self.hyperparameters.items()}
         policy_kwargs = given.pop("policy_kwargs", None) or {}
         if not isinstance(policy_kwargs, Mapping):
@@ -116,6 +144,7 @@ class SB3Settings:
         inner = {k.removeprefix(POLICY): given.pop(k) for k in list(given) if k.startswith(POLICY)}
         inner = {**policy_kwargs, **inner}
         refuse_unknown(f"policy_kwargs hyperparameter of {self.algorithm}", inner, self.policy_settings(), _ALL)
+        self._check_whole(self._some_policy, inner)
         if inner:
             given["policy_kwargs"] = {name: _meant(name, value) for name, value in inner.items()}
         return given
