@@ -147,6 +147,11 @@ def test_what_changes_within_a_curve_is_no_hyperparameter_and_left_out_in_one_li
     assert table.configs == [{"config_id": "a", "lr": 0.1, "batch": 32}, {"config_id": "b", "lr": 0.2, "batch": 32}]
 
 
+def test_a_hyperparameter_that_is_wrong_in_a_row_is_not_taken_for_what_changes(written) -> None:
+    with pytest.raises(InvalidInput, match=r"row 2: lr is 0.3 for config_id a, which had 0.1 before"):
+        read_table(written(rows(lr=[0.1, 0.3, *[0.1] * 4, *[0.2] * 6])))
+
+
 def test_a_row_is_named_as_its_columns_have_it(written) -> None:
     """Of a table of numbers alone a row has nothing but floats."""
     frame = rows(task=[0] * 3 + [1] * 9)

@@ -123,8 +123,8 @@ def read_table(
     Parameters
     ----------
     path : path
-        CSV or Parquet, one row a configuration, seed and step. Columns that change within a curve, such as a loss, are
-        left out, with a warning: they are no hyperparameters.
+        CSV or Parquet, one row a configuration, seed and step. Columns that change within most curves, such as a loss,
+        are left out, with a warning: they are no hyperparameters.
     configs : path, optional
         A second table with the hyperparameters, one row a ``config_id``.
     columns : Mapping, optional
@@ -212,10 +212,13 @@ def _check_there(frame: pd.DataFrame, column: str, name: str) -> None:
 
 
 def _metrics(frame: pd.DataFrame) -> list[str]:
-    """Name the columns that change within a curve: they are neither hyperparameters nor tasks."""
+    """Name the columns that change within most curves: they are neither hyperparameters nor tasks.
+
+    In what changes within few a row may be wrong, which has to be said.
+    """
     curves = frame.groupby([CONFIG_ID, "seed"], sort=False, observed=True)
     others = [column for column in frame.columns if column not in (*NEEDED, *TIMES, "row")]
-    return [column for column in others if (curves[column].nunique() > 1).any()]
+    return [column for column in others if (curves[column].nunique() > 1).mean() > 0.5]
 
 
 def _first(frame: pd.DataFrame, bad: npt.NDArray[np.bool_]) -> dict[Any, Any]:
