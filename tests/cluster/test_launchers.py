@@ -1,6 +1,7 @@
 """Clusters that a file describes: what it may hold, and what is said of what it may not."""
 
 import asyncio
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -110,6 +111,35 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_in_one_line(tmp_path, tex
     with pytest.raises(InvalidInput, match=told) as refused, cluster_client(str(tmp_path / "odd.toml")):
         pass
     assert "\n" not in str(refused.value)
+
+
+def adapting(tmp_path, lines: str) -> str:
+    """Write the file of a local cluster that adapts so, and give its name."""
+    (tmp_path / "adapts.toml").write_text(
+        'kind = "distributed:LocalCluster"\n[settings]\nn_workers = 0\nhost = "127.0.0.1"\n'
+        f'dashboard_address = "127.0.0.1:0"\n[adapt]\n{lines}\n'
+    )
+    return str(tmp_path / "adapts.toml")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            'interval = "soon"',
+            r"interval = 'soon' \(Invalid time unit: soon\): it takes whole numbers of workers, and times",
+        ),
+        ('minimum = 0\nmaximum = "three"', "minimum = 0, maximum = 'three' .*: it takes whole numbers"),
+    ],
+)
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_bounds_and_times_that_a_cluster_cannot_adapt_by_are_refused_in_one_line(tmp_path, lines, told) -> None:
+    """What was half made of them is dropped without a word."""
+    with pytest.raises(InvalidInput, match=told) as refused, cluster_client(adapting(tmp_path, lines)):
+        pass
+    assert "\n" not in str(refused.value)
+    refused = None
+    gc.collect()
 
 
 def test_a_file_or_an_address_that_is_not_there_is_told(tmp_path, monkeypatch) -> None:

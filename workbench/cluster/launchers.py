@@ -14,7 +14,7 @@ from distributed import Client
 from distributed.comm import resolve_address
 from distributed.deploy import Adaptive
 
-from workbench.core.errors import InvalidInput, refuse_unknown
+from workbench.core.errors import InvalidInput, first_line, refuse_unknown
 from workbench.core.imports import imported
 from workbench.core.toml import read_toml
 
@@ -30,6 +30,8 @@ class WholeJobs(Adaptive):  # type: ignore[misc]  # Dask has no types
     whose workers have all gone; here a job is closed when none of its workers holds a trial, and one whose workers have
     been gone for a minute is submitted again.
     """
+
+    state = "inactive"  # of one that its settings kept from being made, which Dask stops all the same
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -126,10 +128,18 @@ def _launched(file: str) -> Iterator[Client]:
             if adapt is not None:
                 try:
                     cluster.adapt(Adaptive=WholeJobs, **adapt)
-                except TypeError as err:
-                    raise InvalidInput(f"{file}: {kind}.adapt does not take this [adapt]: {err}") from None
+                except (TypeError, ValueError, KeyError) as err:
+                    cause = first_line(err).strip("'").split(". ")[0]  # Dask goes on with all the units that it knows
+                    raise InvalidInput(
+                        f"{file}: {kind} cannot adapt by [adapt], {_written(adapt)} ({cause}): it takes "
+                        'whole numbers of workers, and times such as "5s"'
+                    ) from None
             with _brought_back(cluster):
                 yield client
+
+
+def _written(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in settings.items())
 
 
 @contextmanager
