@@ -766,6 +766,27 @@ def test_a_slot_is_given_back_before_the_next_trial_is_seated_on_it(verdict) -> 
     assert (book.n_free, book.surplus) == (0, 0)
 
 
+def test_slots_of_trials_that_are_held_are_given_back_at_once_and_the_trials_wait_for_others() -> None:
+    """At a barrier they may be held until another of the study has had a slot."""
+    book, slots = book_of(3)
+    first, second = begun(book, 7, 8)
+    for attempt in (first, second):
+        book.phase_ended(attempt, 1.0, ENDED)
+        book.verdict(attempt.job.trial, Verdict.HOLD, 1.0)
+    book.take_events()
+    assert book.give_back(2, 2.0) == [Release(slots[2]), Release(slots[1])]
+    assert (book.seats.n_up, book.surplus, book.stuck) == (1, 0, False)
+    book.take_events()
+    assert book.stuck
+    assert book.give_back(1, 3.0) == [Release(slots[0])]
+    book.take_events()
+    assert not book.stuck  # it has nothing that another study might wait for
+    book.verdict(8, Verdict.CONTINUE, 4.0)
+    book.slot_joined(slots[2], 5.0)
+    ((again,),) = book.seat_waiting(5.0)
+    assert (again.job.trial, again.job.phase, again.alive) == (8, 1, False)
+
+
 def test_a_slot_whose_attempt_failed_is_given_back_and_its_trial_waits() -> None:
     book, (slot,) = book_of(1)
     (attempt,) = begun(book, 7)

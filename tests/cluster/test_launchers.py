@@ -1,6 +1,7 @@
 """Clusters that a file describes: what it may hold, and what is said of what it may not."""
 
 import asyncio
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ from distributed import LocalCluster
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.growing import planned_workers
 from workbench.cluster.launchers import WholeJobs, _bring_back, cluster_client
 from workbench.core.errors import InvalidInput
 
@@ -110,6 +112,59 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_in_one_line(tmp_path, tex
     with pytest.raises(InvalidInput, match=told) as refused, cluster_client(str(tmp_path / "odd.toml")):
         pass
     assert "\n" not in str(refused.value)
+
+
+def adapting(tmp_path, lines: str) -> str:
+    """Write the file of a local cluster that adapts so, and give its name."""
+    (tmp_path / "adapts.toml").write_text(
+        'kind = "distributed:LocalCluster"\n[settings]\nn_workers = 0\nhost = "127.0.0.1"\n'
+        f'dashboard_address = "127.0.0.1:0"\n[adapt]\n{lines}\n'
+    )
+    return str(tmp_path / "adapts.toml")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            'interval = "soon"',
+            r"interval = 'soon' \(Invalid time unit: soon\): it takes whole numbers of workers, .* and times",
+        ),
+        ('minimum = 0\nmaximum = "three"', "minimum = 0, maximum = 'three' .*: it takes whole numbers"),
+        ("interval = 0", r"every 0 s\).* times such as \"5s\""),
+        ("minimum = 5\nmaximum = 2", r"from 5 to 2 workers, every \d+ s\).* a maximum from 1 that is not below it"),
+        ("minimum = -1", "from -1 to inf workers"),
+        ("minimum = 1.5", "from 1.5 to inf workers"),
+        ("maximum = 0", "from 0 to 0 workers"),
+        ("maximum = true", "from 0 to True workers"),
+        ("maxmum = 3", r"unknown entry in \[adapt\] of .* 'maxmum': did you mean 'maximum'"),
+    ],
+)
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_bounds_and_times_that_a_cluster_cannot_adapt_by_are_refused_in_one_line(tmp_path, lines, told) -> None:
+    """What was half made of them is dropped without a word."""
+    with pytest.raises(InvalidInput, match=told) as refused, cluster_client(adapting(tmp_path, lines)):
+        pass
+    assert "\n" not in str(refused.value)
+    refused = None
+    gc.collect()
+
+
+def test_what_a_cluster_adapts_by_is_asked_of_its_class_and_of_those_that_it_is_made_of(tmp_path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    file = tmp_path / "jobs.toml"
+    text = (
+        'kind = "dask_jobqueue:SLURMCluster"\n[settings]\ncores = 2\nprocesses = 2\nmemory = "4GB"\n'
+        'scheduler_options = {host = "127.0.0.1", dashboard_address = "127.0.0.1:0"}\n[adapt]\n'
+    )
+    file.write_text(
+        f'{text}minimum_jobs = 0\nmaximum_jobs = 3\nmaximum_memory = "1TB"\ninterval = "1h"\nwait_count = 4\n'
+    )
+    with cluster_client(str(file)) as client:
+        assert planned_workers(client.cluster) == 6  # two a job
+    file.write_text(f"{text}maximum_jbos = 3\n")
+    with pytest.raises(InvalidInput, match="did you mean 'maximum_jobs'"), cluster_client(str(file)):
+        pass
 
 
 def test_a_file_or_an_address_that_is_not_there_is_told(tmp_path, monkeypatch) -> None:

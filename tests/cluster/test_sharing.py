@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 from distributed import Client, LocalCluster, Status
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import SPACE, Deterministic, MemoryLog, Waits
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
-from workbench.cluster.sharing import LEAVING, Claim, Sharing, deal, shares
+from workbench.cluster.sharing import LEAVING, Claim, Sharing, deal, lacking, shares
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind, Verdict
 
@@ -36,18 +36,52 @@ def test_what_does_not_divide_goes_to_whom_most_is_owed() -> None:
     assert deal(4, {"a": Claim(1, 3), "b": Claim(1, 0)}) == {"a": 3, "b": 0}  # nobody wants the fourth
 
 
-@given(
-    st.integers(0, 40),
-    st.lists(st.tuples(st.floats(0.1, 10), st.integers(0, 30), st.integers(1, 3), st.floats(-9, 9)), min_size=1),
-)
+def test_a_gang_that_is_larger_than_its_share_takes_its_slot_when_most_is_owed_to_it() -> None:
+    gang = Claim(wanted=8, unit=4, owed=9.0)
+    assert deal(4, {"a": gang, "b": Claim(wanted=2)}) == {"a": 4, "b": 0}
+    assert deal(4, {"a": gang, "b": Claim(wanted=2, owed=10.0)}) == {"a": 0, "b": 2}
+    assert deal(4, {"a": gang, "b": Claim(wanted=9, owed=10.0)}) == {"a": 0, "b": 4}
+    assert deal(4, {"a": Claim(wanted=9, unit=3, owed=9.0), "b": Claim(wanted=8, unit=2)}) == {"a": 3, "b": 0}
+    claims = {"a": gang, "b": Claim(wanted=1, owed=-9.0), "c": Claim(wanted=9), "d": Claim(wanted=9)}
+    assert deal(6, claims) == {"a": 4, "b": 0, "c": 1, "d": 1}  # the least is owed to b
+    assert deal(3, {"a": gang, "b": Claim(wanted=2)}) == {"a": 0, "b": 2}  # there are too few
+
+
+CLAIMS = st.lists(st.tuples(st.floats(0.1, 10), st.integers(0, 30), st.integers(1, 4), st.floats(-9, 9)), min_size=1)
+
+
+@given(st.integers(0, 40), CLAIMS)
 def test_no_worker_is_dealt_twice_and_none_is_kept_from_who_wants_it(n, drawn) -> None:
     claims = {str(k): Claim(weight, wanted, unit, owed=owed) for k, (weight, wanted, unit, owed) in enumerate(drawn)}
     dealt = deal(n, claims)
-    assert sum(dealt.values()) <= n
-    if len(claims) > 1 and all(claim.unit == 1 for claim in claims.values()):
-        assert sum(dealt.values()) >= min(n, sum(claim.wanted for claim in claims.values()))
-        for name, share in shares(n, claims).items():
-            assert dealt[name] >= int(share + 1e-9)
+    left = n - sum(dealt.values())
+    assert left >= 0
+    if len(claims) == 1:
+        return
+    assert all(dealt[name] % claim.unit == 0 for name, claim in claims.items())
+    assert all(claim.unit > left or claim.wanted <= dealt[name] for name, claim in claims.items())
+    less = [name for name, share in shares(n, claims).items() if dealt[name] + claims[name].unit <= share]
+    if any(claim.unit > 1 for claim in claims.values()):
+        assert all(any(claims[at].owed > claims[name].owed for at in claims) for name in less)
+    else:
+        assert not less
+
+
+@settings(max_examples=50)
+@given(
+    st.integers(1, 12),
+    st.lists(st.tuples(st.floats(0.5, 3), st.integers(0, 4), st.integers(1, 5)), min_size=2, max_size=5),
+)
+def test_every_study_that_fits_has_a_slot_from_turn_to_turn(n, drawn) -> None:
+    claims = {str(k): Claim(weight, slots * unit, unit) for k, (weight, slots, unit) in enumerate(drawn) if unit <= n}
+    waiting = {name for name, claim in claims.items() if claim.wanted}
+    for _ in range(60):
+        for name, n_dealt in deal(n, claims).items():
+            claims[name].held = n_dealt
+        waiting -= {name for name, claim in claims.items() if claim.held}
+        for name, part in lacking(claims).items():
+            claims[name].owed += 60.0 * part
+    assert len(claims) < 2 or not waiting
 
 
 class Scheduler:
@@ -74,10 +108,11 @@ def sharing_of(n: int) -> tuple[Sharing, Scheduler]:
     return sharing, scheduler
 
 
-def ask(sharing: Sharing, study: str, wanted: int, held=(), weight: float = 1.0) -> dict:
-    """Let a study ask, which holds these and has a trial in a phase on the first of them."""
+def ask(sharing: Sharing, study: str, wanted: int, held=(), weight: float = 1.0, unit: int = 1) -> dict:
+    """Let a study ask, which holds these in slots and has a trial in a phase on the first of them."""
+    held = list(held)[: len(held) // unit * unit]
     lives = {address: f"life of {address}" for address in held}
-    return sharing.workers(study, f"driver of {study}", weight, wanted, 1, lives, list(held)[:1], list(lives.values()))
+    return sharing.workers(study, f"driver of {study}", weight, wanted, unit, lives, held[:unit], list(lives.values()))
 
 
 def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> None:
@@ -118,7 +153,7 @@ def test_studies_that_can_only_wait_for_each_other_expect_nothing_of_each_other(
 
     told("A", "w0", stuck=False)
     assert told("B", "w1", stuck=True) == (2, 2)  # A was alone, and had both
-    assert told("A", "w0", stuck=False) == (0, 0)
+    assert told("A", "w0", stuck=False) == (1, 1)  # nobody has the second: B has yet to ask again
     assert told("B", "w1", stuck=False) == (1, 1)
     assert told("A", "w0", stuck=True) == (1, 1)
     assert told("B", "w1", stuck=True) == (1, 0)
@@ -161,14 +196,16 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-def pass_time(sharing: Sharing, clock: list[float], held: dict, seconds: int, wanted: dict, weights=(1.0, 1.0)) -> list:
+def pass_time(
+    sharing: Sharing, clock: list[float], held: dict, seconds: int, wanted: dict, weights=(1.0, 1.0), units=(1, 1)
+) -> list:
     """Let A and B ask every second and do as they are told; how many A had in each."""
     had = []
     for _ in range(seconds):
         clock[0] += 1.0
-        for study, weight in zip(held, weights, strict=True):
-            told = ask(sharing, study, wanted[study], held[study], weight)
-            held[study] = list(told["workers"])[: len(told["workers"]) - told["surplus"]]
+        for study, weight, unit in zip(held, weights, units, strict=True):
+            told = ask(sharing, study, wanted[study], held[study], weight, unit)
+            held[study] = list(told["workers"])[: len(told["workers"]) - told["surplus"] * unit]
         had.append(len(held["A"]))
     return had
 
@@ -193,6 +230,76 @@ def test_after_an_hour_in_which_a_study_wanted_less_than_its_share_turns_are_tak
     least = int(workers * weights[0] / sum(weights))
     assert set(had[1:]) == {least, least + 1}
     assert sum(had[at] != had[at - 1] for at in range(2, 400)) >= 3
+
+
+@pytest.mark.parametrize(
+    ("workers", "units", "wanted", "had"),
+    [
+        (4, (2, 1), (8, 1), {2}),  # one worker is of no use to anybody
+        (3, (2, 1), (8, 1), {2}),
+        (3, (2, 2), (8, 8), {0, 2}),
+        (4, (4, 1), (8, 8), {0, 4}),
+        (4, (4, 1), (8, 2), {0, 4}),
+    ],
+)
+def test_gangs_leave_others_their_share_and_take_turns_where_it_holds_no_gang(
+    clock, workers, units, wanted, had
+) -> None:
+    """A gang's worker that makes no slot is the other study's; where both can be served at once, both are."""
+    (sharing, _), held = sharing_of(workers), {"A": [], "B": []}
+    ask(sharing, "A", wanted[0], unit=units[0])
+    of_a = pass_time(sharing, clock, held, 400, {"A": wanted[0], "B": wanted[1]}, units=units)[2:]
+    whole = [n // units[0] * units[0] for n in of_a]
+    assert set(whole) == had
+    if len(had) == 1:
+        assert len(held["B"]) == 1
+    else:
+        assert 3 <= sum(whole[at] != whole[at - 1] for at in range(1, len(whole))) <= 7
+
+
+def test_a_gang_s_turn_lasts_until_it_is_whole_and_it_gathers_its_workers_meanwhile(clock) -> None:
+    """B's phases end one by one, minutes apart, and A has nothing of the workers that wait for the last."""
+    sharing, _ = sharing_of(4)
+    held = [f"w{k}" for k in range(4)]
+    ask(sharing, "B", 8)
+    ask(sharing, "B", 8, held)
+    ask(sharing, "A", 8, unit=4)
+    for left in (4, 3, 2, 1):
+        for _ in range(200):
+            clock[0] += 1.0
+            told = ask(sharing, "B", 8, held[:left])
+            loose = ask(sharing, "A", 8, unit=4)["workers"]
+        assert (told["surplus"], len(loose)) == (left, 4 - left)
+    ask(sharing, "B", 8)
+    assert len(ask(sharing, "A", 8, unit=4)["workers"]) == 4
+
+
+def test_a_study_that_had_more_for_hours_as_it_fitted_nobody_else_pays_for_some_of_them(clock) -> None:
+    sharing, _ = sharing_of(4)
+    ask(sharing, "A", 4)
+    ask(sharing, "B", 8, unit=4)
+    for _ in range(24 * 60):
+        clock[0] += 60.0
+        ask(sharing, "A", 4, [f"w{k}" for k in range(4)])  # its phase is long
+        ask(sharing, "B", 8, unit=4)
+    owed = {one.study: one.owed for one in sharing._drivers.values()}
+    assert owed["B"] - owed["A"] == pytest.approx(4 * 3600.0)
+
+
+def test_workers_that_nobody_has_may_come_to_a_study_where_they_make_a_slot(clock) -> None:
+    sharing, _ = sharing_of(6)
+
+    def told_to_a(wanted: int, held=()) -> tuple[list[str], int, int]:
+        told = ask(sharing, "A", wanted, held, unit=2)
+        return list(told["workers"]), told["others"], told["to_come"]
+
+    ask(sharing, "B", 1)
+    assert told_to_a(2) == ([], 6, 6)  # B was alone, and had all
+    ask(sharing, "B", 1, ["w0"])
+    assert told_to_a(2) == (["w2", "w3"], 4, 4)  # two are nobody's: it may want more by now
+    assert told_to_a(4, ["w2", "w3"]) == (["w2", "w3", "w4", "w5"], 2, 2)
+    sharing.workers("B", "driver of B", 1.0, 1, 1, {"w0": "life of w0"}, ["w0"], stuck=True)
+    assert told_to_a(6, ["w2", "w3", "w4", "w5"])[1:] == (2, 0)  # one is nobody's
 
 
 def test_a_driver_that_asks_no_more_has_no_claim_after_a_minute(clock) -> None:

@@ -40,7 +40,8 @@ def test_a_gang_takes_workers_of_one_host_first_and_those_left_over_wait() -> No
     assert [slot.names for slot in joined] == [("a", "c"), ("b", "d")]
     assert list(slots.apart) == ["e"]
     in_service(joined)
-    assert slots.held == {f"tcp://{name}": f"life of {name}" for name in "acbde"}
+    assert slots.held == {f"tcp://{name}": f"life of {name}" for name in "acbd"}
+    assert slots.n_workers == 5
     assert joined[0].place == {"node": "x", "workers": 2}
 
 

@@ -123,12 +123,12 @@ class Attempts:
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing is at work or free, nor has anything happened that is still to be acted on.
+        """Whether it has slots, but nothing is at work or free, nor has anything happened that is still to be acted on.
 
         Another study that waits for slots of this one waits in vain then: see `DaskExecutor.want`.
         """
         at_work = self.seats.n_free or self.events or any(attempt.under_way for attempt in self._attempts.values())
-        return not at_work
+        return self.seats.n_up > 0 and not at_work
 
     def take_events(self) -> list[Event]:
         """Hand over the events since the last call."""
@@ -171,12 +171,13 @@ class Attempts:
         return [Cancel(attempt, stop=True)] if attempt is not None and under_way else []
 
     def give_back(self, n: int, now: float) -> list[Release]:
-        """Give so many slots back, those without a trial at once and the others as their phases end."""
+        """Give so many slots back: at once those without a trial, and those of trials held; others as phases end."""
         self.surplus = n
         given_back = []
-        while self.surplus and self.seats.n_free:
+        held = [attempt.slot for attempt in self._attempts.values() if attempt.slot.up and not attempt.under_way]
+        while self.surplus and (self.seats.n_free or held):
             self.surplus -= 1
-            slot = self.seats.last
+            slot = self.seats.last if self.seats.n_free else held.pop()
             self.slot_lost(slot, now)
             given_back.append(Release(slot))
         return given_back

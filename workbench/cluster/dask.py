@@ -89,7 +89,7 @@ class DaskExecutor:
         )
         self._book = Attempts(self.max_retries, self.stall_s, _CAUSE_S, _LEAVE_S)
         self._wanted = 1  # slots, so that a cluster that grows when it is asked to has a beginning
-        self._others = self._to_come = 0  # workers that other studies have, and of them those that may be given back
+        self._others = self._to_come = 0  # workers that are not its own, and of them those that may be soon
         self._n_ranks = ranks_needed(self.factory)
         self._slots = Slots(self._n_ranks)
         self._restarting: set[str] = set()  # lives given up for good: a restarted worker has a new one
@@ -132,7 +132,7 @@ class DaskExecutor:
         self._arrivals.begin(self._line.take_over(self._answer_s))
         self._reconcile()
         warn_of_threads(self.client)
-        there, planned = len(self._slots.held) + self._others, planned_workers(self.client.cluster)
+        there, planned = self._slots.n_workers + self._others, planned_workers(self.client.cluster)
         if self._n_ranks > max(there, planned or 1):
             raise InvalidInput(
                 f"a trial needs a gang of {self._n_ranks} workers, the cluster has {there}: "
@@ -160,7 +160,7 @@ class DaskExecutor:
 
         | there are | more may come |
         |---|---|
-        | workers of a study that is not `stuck` (`to_come` of `Sharing.workers`) | yes: it may give them back |
+        | workers of a study that is not `stuck`, or of none (`to_come` of `Sharing.workers`) | yes: it may have them |
         | fewer workers than the cluster is to have (`planned_workers`) | yes: it grows |
         | as many as it is to have, those of stuck studies among them | no: two would wait for each other |
         | workers of a cluster of which nobody here knows | for a minute after slots have come or gone (`_SETTLED_S`) |
@@ -175,7 +175,7 @@ class DaskExecutor:
         planned = planned_workers(self.client.cluster)
         if planned is None:
             return self.now - self._changed < _SETTLED_S
-        return planned > len(self._slots.held) + self._others
+        return planned > self._slots.n_workers + self._others
 
     def scale(self, nodes: int) -> None:
         """Ask the cluster this executor's client belongs to for so many workers; one that adapts stops adapting."""
@@ -359,7 +359,7 @@ class DaskExecutor:
         self._arrived(self._arrivals.lost(status["gone"], status["left"], self.now))
         for slot in self._slots.form(status["workers"], self._restarting):
             self._book.slot_joined(slot, self.now)
-        self._carry_out(self._book.give_back(status["surplus"] // self._n_ranks, self.now))
+        self._carry_out(self._book.give_back(status["surplus"], self.now))
 
     def _arrived(self, names: Iterable[str]) -> None:
         """Checkpoints at a URL can be read, or never will be: whoever waited for them begins."""

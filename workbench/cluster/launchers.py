@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from distributed import Client
 from distributed.comm import resolve_address
 from distributed.deploy import Adaptive
 
-from workbench.core.errors import InvalidInput, refuse_unknown
+from workbench.core.checks import whole
+from workbench.core.errors import InvalidInput, first_line, refuse_unknown
 from workbench.core.imports import imported
 from workbench.core.toml import read_toml
 
@@ -30,6 +33,8 @@ class WholeJobs(Adaptive):  # type: ignore[misc]  # Dask has no types
     whose workers have all gone; here a job is closed when none of its workers holds a trial, and one whose workers have
     been gone for a minute is submitted again.
     """
+
+    state = "inactive"  # of one that its settings kept from being made, which Dask stops all the same
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -124,12 +129,37 @@ def _launched(file: str) -> Iterator[Client]:
             raise InvalidInput(f"{file}: {kind} cannot be made of [settings]: {' '.join(str(err).split())}") from None
         with cluster, Client(cluster, set_as_default=False) as client:
             if adapt is not None:
-                try:
-                    cluster.adapt(Adaptive=WholeJobs, **adapt)
-                except TypeError as err:
-                    raise InvalidInput(f"{file}: {kind}.adapt does not take this [adapt]: {err}") from None
+                _adapt(cluster, adapt, file)
             with _brought_back(cluster):
                 yield client
+
+
+def _adapt(cluster: Any, settings: Mapping[str, Any], file: str) -> None:
+    """Have a cluster adapt; Dask takes any name, bounds in any order, and an interval of 0, which does nothing."""
+    refuse_unknown(f"entry in [adapt] of {file}", settings, _names_of_adapt(type(cluster)))
+    try:
+        made = cluster.adapt(Adaptive=WholeJobs, **settings)
+        least, most = made.minimum, made.maximum
+        if not (whole(0).fits(least) and (most == math.inf or whole(1).fits(most)) and least <= most and made.interval):
+            raise ValueError(f"from {least} to {most} workers, every {made.interval:g} s")
+    except (TypeError, ValueError, KeyError) as err:
+        given = ", ".join(f"{name} = {value!r}" for name, value in settings.items())
+        cause = first_line(err).strip("'").split(". ")[0]  # Dask goes on with all the units that it knows
+        raise InvalidInput(
+            f"{file}: {type(cluster).__name__} cannot adapt by [adapt], {given} ({cause}): it takes whole numbers of "
+            'workers, a minimum from 0 and a maximum from 1 that is not below it, and times such as "5s"'
+        ) from None
+
+
+def _names_of_adapt(kind: type) -> set[str]:
+    """Name what a cluster's method `adapt` takes, with what it hands on to those that it overrides and to Dask."""
+    names: set[str] = set()
+    for method in [*(vars(base)["adapt"] for base in kind.__mro__ if "adapt" in vars(base)), Adaptive.__init__]:
+        parameters = signature(method).parameters.values()
+        names |= {p.name for p in parameters if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)}
+        if all(p.kind is not Parameter.VAR_KEYWORD for p in parameters):
+            break
+    return names - {"self", "cluster", "Adaptive"}
 
 
 @contextmanager

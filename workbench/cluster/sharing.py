@@ -18,6 +18,7 @@ LEAVING = "workbench-leaving"  # the topic in which a worker says that it has be
 
 _GONE_S = 60.0  # a driver that has not asked for so long has no claim
 _LITTLE = 1e-9
+_MEMORY_S = 4 * 3600.0  # nobody makes up for more: where gangs fit badly, one may have had too much for days
 _TURN_S = 60.0  # how long what does not divide stays with one study
 
 
@@ -36,7 +37,7 @@ class Claim:
     held : int
         Workers it has.
     owed : float
-        Worker-seconds that it had fewer than its share; below 0 it had more. What it did not want counts for nothing.
+        Seconds of its share that it lacked (`lacking`); below 0 it had more. What it did not want counts for nothing.
     """
 
     weight: float = 1.0
@@ -61,17 +62,48 @@ def shares(n: int, claims: Mapping[str, Claim]) -> dict[str, float]:
 
 
 def deal(n: int, claims: Mapping[str, Claim]) -> dict[str, int]:
-    """Give each study whole slots: of its share what divides, then one more to those that are owed most."""
+    """Give each study the whole slots of its share, and what is left slot by slot, those that are owed most first.
+
+    What is left may hold no gang: so the first of those that have less than their share is given one more slot also
+    where workers of it must come from studies that are owed less.
+    """
     if len(claims) == 1:
         return dict.fromkeys(claims, n)
     share = shares(n, claims)
     dealt = {name: int(share[name] / claim.unit + _LITTLE) * claim.unit for name, claim in claims.items()}
-    left = n - sum(dealt.values())
-    for name in sorted(claims, key=lambda name: (share[name] <= dealt[name] + _LITTLE, -claims[name].owed, name)):
-        if claims[name].unit <= left and claims[name].wanted > dealt[name]:
+    short = {name for name in claims if dealt[name] < min(share[name] - _LITTLE, claims[name].wanted)}
+    in_turn = sorted(claims, key=lambda name: (name not in short, -claims[name].owed, name))
+
+    def left() -> int:
+        return n - sum(dealt.values())
+
+    def takes(name: str) -> bool:
+        return claims[name].wanted > dealt[name] and claims[name].unit <= left()
+
+    for name in in_turn[: len(short)]:
+        claim = claims[name]
+        less = sorted((other for other in claims if claims[other].owed < claim.owed), key=lambda at: claims[at].owed)
+        if claim.unit <= left() + sum(dealt[other] for other in less):
+            for other in less:
+                while dealt[other] and left() < claim.unit:
+                    dealt[other] -= claims[other].unit
+            dealt[name] += claim.unit
+            break
+    while any(map(takes, in_turn)):
+        for name in filter(takes, in_turn):
             dealt[name] += claims[name].unit
-            left -= claims[name].unit
     return dealt
+
+
+def lacking(claims: Mapping[str, Claim]) -> dict[str, float]:
+    """Tell which part of its share each has not: 1 if it has no slot at all, below 0 if it has more than its share.
+
+    Divided are the workers that are in use, in whole slots: what nobody can use is owed to none. Nobody lacks more than
+    who has nothing, which so comes to be owed most, however badly the others' gangs fit.
+    """
+    in_use = {name: min(claim.held // claim.unit * claim.unit, claim.wanted) for name, claim in claims.items()}
+    share = shares(sum(in_use.values()), claims)
+    return {name: 1.0 - in_use[name] / share[name] if share[name] else 0.0 for name in claims}
 
 
 @dataclass(slots=True)
@@ -116,18 +148,19 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
     ) -> dict[str, Any]:
         """Hear what a study holds and could use; `driver` is the one that speaks for it, and the only one from now on.
 
-        What it has are addresses, each with the life of the worker that it knows there: another may be there by now.
-        `busy` are addresses, `sending` are lives; it is `stuck` while it can only wait for more workers, and so gives
-        none back (`DaskExecutor.want`).
+        What it has are the addresses of its slots, each with the life of the worker that it knows there: another may be
+        there by now. What it was given and made no slot of is dealt anew. `busy` are addresses, `sending` are lives; it
+        is `stuck` while it can only wait for more workers, and so gives back only what is another's due (`want`).
 
         Returns
         -------
         dict
-            ``workers``: those that it may use, address → name, host, life; ``surplus``: how many of them it should
-            give back, as soon as no trial is in a phase there; ``left``: lives it held, or that are ``sending`` its
+            ``workers``: those that it may use, address → name, host, life; ``surplus``: how many slots it should give
+            back, as soon as no trial is in a phase there; ``left``: lives it held, or that are ``sending`` its
             checkpoints, that had said that they go; ``gone``: those that were sending and are not there; ``taken``:
-            lives it held that are another study's by now; ``others``: how many workers other studies have;
-            ``to_come``: how many of them those that are not stuck, and may give some back (`DaskExecutor.want`).
+            lives it held that are another study's by now; ``others``: how many workers it does not have; ``to_come``:
+            how many of them may be its own soon, as studies have them that are not stuck and may give some back, or
+            nobody has them and they make a slot (`DaskExecutor.want`).
         """
         self._count()
         for other in [name for name, one in self._drivers.items() if one.study == study and name != driver]:
@@ -141,24 +174,25 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         running = [address for address, ws in known.items() if ws.status.name == "running"]
         dealt = deal(len(running), claims)
         free = [address for address in running if address not in self._holder]
+        others = {name: claim.held for name, claim in claims.items() if name != driver}
         short = {name: dealt[name] - claim.held for name, claim in claims.items() if dealt[name] > claim.held}
-        needs = {name: max(claims[name].wanted - claims[name].held, 0) for name in short if name != driver}
+        needs = {name: max(claims[name].wanted - held_there, 0) for name, held_there in others.items() if name in short}
         elsewhere = sum(min(short[name], need) for name, need in needs.items())
-        for address in free[: short.get(driver, 0)]:
-            self._holder[address] = driver
-        surplus = min(max(claims[driver].held - dealt[driver], 0), max(elsewhere - len(free), 0))
+        given, n_left = free[: short.get(driver, 0)], max(len(free) - short.get(driver, 0), 0)
+        self._holder.update(dict.fromkeys(given, driver))
+        beyond, missing = claims[driver].held - dealt[driver], elsewhere - len(free)
         return {
             "workers": {
                 address: {"name": ws.name, "host": ws.host, "life": ws.server_id}
                 for address, ws in known.items()
                 if self._holder.get(address) == driver
             },
-            "surplus": surplus,
+            "surplus": max(min(beyond // unit, -(-missing // unit)), 0),
             "left": [life for life in {*held.values(), *sending} if life in self._left],
             "gone": [*{*sending} - {ws.server_id for ws in known.values()}],
             "taken": [life for at, life in held.items() if self._is_anothers(at, life, driver)],
-            "others": sum(claim.held for name, claim in claims.items() if name != driver),
-            "to_come": sum(claims[name].held for name in claims if name != driver and not self._drivers[name].stuck),
+            "others": sum(others.values()) + n_left,
+            "to_come": sum(others[name] for name in others if not self._drivers[name].stuck) + n_left // unit * unit,
         }
 
     def _is_anothers(self, address: str, life: str, driver: str) -> bool:
@@ -214,19 +248,29 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
                 self._holder.setdefault(address, driver)
 
     def _claims(self) -> dict[str, Claim]:
+        """Give what each claims; of a gang that the cluster is too small for that is nothing, now."""
+        n = len(self._scheduler.workers)
         for name, claim in self._drivers.items():
             claim.held = sum(holder == name for holder in self._holder.values())
         return {
-            name: Claim(claim.weight, claim.wanted, claim.unit, claim.held, self._turn.get(name, claim.owed))
+            name: Claim(
+                claim.weight,
+                claim.wanted if claim.unit <= n else 0,
+                claim.unit,
+                claim.held,
+                self._turn.get(name, claim.owed),
+            )
             for name, claim in self._drivers.items()
         }
 
     def _count(self) -> None:
         """Write down what each had since the last time, against its share."""
         now = time.monotonic()
-        for name, share in shares(len(self._scheduler.workers), self._claims()).items():
-            claim = self._drivers[name]
-            claim.owed += (min(share, claim.wanted) - min(claim.held, claim.wanted)) * (now - self._counted)
+        for name, part in lacking(self._claims()).items():
+            self._drivers[name].owed += part * (now - self._counted)
+        most = max((claim.owed for claim in self._drivers.values()), default=0.0)
+        for claim in self._drivers.values():
+            claim.owed = max(claim.owed, most - _MEMORY_S)
         self._counted = now
         if now - self._turned > _TURN_S or self._turn.keys() != self._drivers.keys():
             self._turned, self._turn = now, {name: claim.owed for name, claim in self._drivers.items()}

@@ -76,11 +76,15 @@ class Slots:
 
     @property
     def held(self) -> dict[str, str]:
-        """Address → life, of all workers of slots that are up, or that wait for others to form one."""
-        in_slots = {
+        """Address → life, of all workers of slots that are up."""
+        return {
             at: life for slot in self._slots if slot.up for at, life in zip(slot.addresses, slot.lives, strict=True)
         }
-        return in_slots | {worker.address: worker.life for worker in self.apart.values()}
+
+    @property
+    def n_workers(self) -> int:
+        """Count the workers of slots that are up, and those that wait for others to form one."""
+        return len(self.addresses) + len(self.apart)
 
     @property
     def busy(self) -> list[str]:
