@@ -89,6 +89,12 @@ def training_batch() -> go.Figure:
     return figures.bands(variant_bands(kept.frame), f"Ms. Pac-Man · {kept.scale}", "frames", "score")
 
 
+def learning_rates() -> go.Figure:
+    kept = recorded("ga3c-learning-rate-atari")
+    runs = kept.frame.query("game == 'MsPacman'")
+    return figures.bands(variant_bands(runs), f"Ms. Pac-Man by learning rate · {kept.scale}", "frames", "score")
+
+
 def medians(name: str) -> Callable[[], go.Figure]:
     """Give the curves of a recording of BA3C on CartPole: a line a variant, without how far its seeds lie apart."""
 
@@ -197,6 +203,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "ba3c-stability": medians("ba3c-stability"),
     "ba3c-adam": medians("ba3c-adam"),
     "ga3c-training-batch": training_batch,
+    "ga3c-learning-rate": learning_rates,
     "hts-speedup": hts_speedup,
     "hts-asynchronous": asynchronous,
     "compared": compared,

@@ -139,7 +139,7 @@ def test_two_learning_rates_do_alike_or_not(tmp_path) -> None:
 def test_on_atari_each_game_counts_as_much_by_what_its_scores_rose_by(tmp_path, slower, verdict) -> None:
     rose = {"Boxing": (-2, 20.0), "MsPacman": (198, 400.0), "UpNDown": (533, 9000.0), "Qbert": (272, 0.0)}
     rows = [
-        {"game": game, "variant": variant, "seed": seed, "score": score}
+        {"game": game, "variant": variant, "seed": seed, "frames": 750_000, "score": score}
         for (game, (began, rise)), share in zip(rose.items(), (*slower, 1.0), strict=True)
         for variant, by in (("0.0001", share), ("0.0003", 1.0))
         for seed in range(3)
@@ -149,7 +149,7 @@ def test_on_atari_each_game_counts_as_much_by_what_its_scores_rose_by(tmp_path, 
     ((_, ours),) = learning_on_atari(tmp_path)
     shares = [[2 * by / (by + 1) for by in slower], [2 / (by + 1) for by in slower]]
     assert (ours.verdict, ours.value) == (verdict, pytest.approx(100 * (sum(shares[0]) / sum(shares[1]) - 1)))
-    assert "3 of 4 games, where anything was learned, 3 seeds each" in ours.why
+    assert "3 of 4 games, where anything was learned within 0.8 million frames, 3 seeds each" in ours.why
 
 
 def test_as_many_turns_and_seeds_are_told_as_there_are(tmp_path) -> None:
