@@ -71,6 +71,13 @@ def test_of_what_configuration_a_trial_is_a_seed_is_told(tab):
         assert shown.count("trial 0") == (trial > 0)
 
 
+def test_of_a_population_as_many_trials_are_told_as_there_can_be_at_most(tab, running):
+    stand(tab, Board("population", Size(100, 10, 10, 100.0)))
+    assert "0 of at most 100 trials begun · 0 of about 100 phases ended" in tab.locator(".wb-facts").text_content()
+    stand(tab, running)
+    assert "at most" not in tab.locator(".wb-facts").text_content()
+
+
 def test_numbers_are_in_sight_whatever_their_size_and_names(tab):
     config = {"name_" + "x" * 80: 1, **{f"learning_rate_{k}": 4.459e-10 for k in range(9)}}
     score = -2.659e-30
