@@ -96,7 +96,8 @@ def curves_of(frames: Frames, n_studies: int = 1) -> pd.DataFrame:
 
     In a figure of `n_studies` each has its part of the points.
     """
-    curves, most = analysis.learning_curves(frames.phases, frames.metrics), _POINTS // n_studies
+    curves = analysis.learning_curves(frames.phases, frames.metrics, trials=frames.trials)
+    most = _POINTS // n_studies
     if len(curves) <= most:
         return curves
     ordered = curves.sort_values(["trial", "x"], kind="stable", ignore_index=True)

@@ -48,7 +48,7 @@ class Viewer:
         self.log = [line for line in self.log if line["n"] not in content.get("void", [])]
         for trial in content.get("dropped", []):
             self.points.pop(trial, None)
-        for trial, *point in np.nan_to_num(np.frombuffer(points, np.float32).reshape(-1, 5)).tolist():
+        for trial, *point in np.nan_to_num(np.frombuffer(points, np.float32).reshape(-1, 6)).tolist():
             self.points.setdefault(int(trial), []).append(point)
 
     def __eq__(self, other):
@@ -156,7 +156,7 @@ def test_a_delta_holds_only_what_changed():
     board.take(_news(events[-2:]))  # trial 0 ends
     content, (spans, points) = board.delta()
     assert [trial["trial"] for trial in content["trials"]] == [0]
-    assert len(np.frombuffer(points, np.float32)) == 5
+    assert len(np.frombuffer(points, np.float32)) == 6
     index, *_, ended, outcome = np.frombuffer(spans, np.float32)
     assert (index, ended, OUTCOMES[int(outcome)]) == (5, 20.0, "ended")
 
@@ -558,7 +558,7 @@ def test_points_that_come_bit_by_bit_wait_until_all_are_there_and_curves_begin_w
     assert viewer.now["reading"]
     ended = {event.trial: event.data["score"] for event in events if event.kind is Kind.PHASE_ENDED}
     assert {trial: rows[-1][1] for trial, rows in viewer.points.items()} == ended
-    assert all(end == 1 for rows in viewer.points.values() for _, _, end, _ in rows)
+    assert all(end == 1 for rows in viewer.points.values() for _, _, end, *_ in rows)
     board.take(News([], whole.points[3:5], more=True))
     assert not board.stale
     board.take(News([], whole.points[5:]))
