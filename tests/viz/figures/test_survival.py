@@ -7,7 +7,8 @@ def test_bars_by_fate_and_curves_of_the_paper(survival):
     fig = phase_survival(survival, expected=[4.0, 3.0, 2.25], minimum=[4.0, 2.0, 1.5])
     drawn = {trace.name: list(trace.y) for trace in fig.data}
     assert drawn == {
-        "went on": [2, 0],
+        "went on": [1, 0],
+        "waiting": [1, 0],
         "finished": [0, 1],
         "stopped": [1, 0],
         "running": [1, 0],

@@ -9,6 +9,7 @@ from workbench.viz.figures import theme
 
 _PARTS = {
     "continued": ("went on", theme.BLUE),
+    "waiting": ("waiting", theme.PURPLE),
     "finished": ("finished", theme.GREEN),
     "stopped": ("stopped", theme.VERMILLION),
     "failed": ("failed", theme.GREY),
@@ -24,7 +25,7 @@ def phase_survival(
     Parameters
     ----------
     survival : DataFrame
-        From `workbench.analysis.survival`: phase, continued, finished, stopped, failed, running (trials), mode.
+        From `workbench.analysis.survival`: phase, mode; trials continued, waiting, finished, stopped, failed, running.
     expected : sequence of float, optional
         Trials expected to begin each phase, if the scheduler knows; HyperTrick's by Eq. 1 of arXiv 1902.02725.
     minimum : sequence of float, optional

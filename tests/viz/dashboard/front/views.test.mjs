@@ -196,12 +196,12 @@ test("HyperTrick's modes have the paper's names", () => {
 });
 
 test("survival tells fates, what was expected and the selected trial", () => {
-  const fates = { continued: 2, finished: 0, stopped: 1, failed: 0, running: 1 };
+  const fates = { continued: 1, waiting: 1, finished: 0, stopped: 1, failed: 0, running: 1 };
   const phases = [{ phase: 0, began: 4, mode: "collecting", reported: 3, collecting_reports: 4, ...fates }];
   const store = storeOf({ survival: phases }, [table([0, 0, 7, 0, 0, 4, 0]), table()]);
   const words = front.drawSurvival(makeCanvas().canvas, scene(store, { selected: [7] }))(300, 100).words;
   assert.deepEqual(words, [
-    "phase 0: 4 began", "2 went on", "1 stopped", "1 running", "4 expected", "2 at least", "collecting (DCM): 3 of 4 reports", "a selected trial is among them",
+    "phase 0: 4 began", "1 went on", "1 waiting", "1 stopped", "1 running", "4 expected", "2 at least", "collecting (DCM): 3 of 4 reports", "a selected trial is among them",
   ]);
 });
 

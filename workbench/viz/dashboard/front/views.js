@@ -170,7 +170,7 @@ function nextIn(phase) {
   return [`collecting (DCM): ${phase.reported} of ${phase.collecting_reports} reports`];
 }
 
-const FATES = [["continued", "went on"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
+const FATES = [["continued", "went on"], ["waiting", "waiting"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
 
 function drawSurvival(canvas, { store, own, colors }) {
   const { pen, width, height } = ready(canvas, FIGURE);
@@ -188,7 +188,7 @@ function drawSurvival(canvas, { store, own, colors }) {
   phases.forEach((phase) => {
     let below = 0;
     for (const [key] of FATES) {
-      pen.fillStyle = key === "continued" ? colors.neutral : store.meta.states[key];
+      pen.fillStyle = key === "continued" ? colors.neutral : store.meta.states[key === "waiting" ? "paused" : key];
       const [y0, y1] = [py(below), py((below += phase[key]))];
       pen.fillRect(px(phase.phase) - bar / 2, y1, bar, Math.max(0, y0 - y1 - (phase[key] ? 1 : 0)));
     }
