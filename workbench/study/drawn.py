@@ -50,7 +50,7 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
     importance = results.importance()
     drawn = {
         "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
-        "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
+        "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None, state=f.state),
         "learning curves": figures.learning_curves(
             curves_of(f),
             f.trials,

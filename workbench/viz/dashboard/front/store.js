@@ -133,13 +133,17 @@ function makeStore(model) {
   return store;
 }
 
+// How a trial stands in a study that stands so, within a phase or not, as workbench.core.ledger.standing_in.
+function standingIn(study, trial, inPhase) {
+  if (trial !== "running" || study === "running") return trial;
+  if (study === "paused") return inPhase ? trial : "set aside";
+  return "cut off";
+}
+
 // A trial does not run where nothing does, and does again when its study goes on: no row comes of it either time.
 function stand(store) {
-  const study = store.now.state;
   for (const trial of store.trials.values()) {
-    let state = trial.told;
-    if (state === "running" && study === "paused" && !trial.in_phase) state = "set aside";
-    else if (state === "running" && !["running", "paused"].includes(study)) state = "cut off";
+    const state = standingIn(store.now.state, trial.told, trial.in_phase);
     if (state === trial.state) continue;
     trial.state = state;
     store.version++;
