@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.events import begun, ended, judged, runs
 from tests.viz.dashboard.conftest import NAME, in_order
 from tests.viz.dashboard.test_derived import Drawn
 from workbench.algos.search import HyperTrick
@@ -398,6 +399,25 @@ def test_whole_numbers_of_a_configuration_are_told_in_full():
     board.take(_news([Event(Kind.RUN, 0.0, 0, 0, data=run), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0), ended, clone]))
     assert "<td>65540</td>" in static_html(board)
     assert line_of(clone)["why"] == "config {width: 65536}, phases 2"
+
+
+def test_a_confirmation_is_told_as_one_and_of_phases_that_a_person_asked_for_what_is_left():
+    """It was "asked to clone: accepted (config {…}, phases 2, confirms True)", and its end "finished (extended)"."""
+    board = _board()
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 0}
+    asked = _answered(2.0, 0, "clone", accepted=True, config={"lr": 0.1}, phases=2, confirms=True)
+    fresh = {"clone_of": 0, "own_phases": 2, "by": "person", "confirms": True, "candidate": 0}
+    board.take(_news([runs(0.0, 0, {"lr": 0.1}), begun(0.0, 0, 0), ended(1.0, 0, 0, 0, 1.0), asked,
+                      Event(Kind.RUN, 2.0, 1, 0, data=run | fresh), begun(2.0, 1, 0), ended(3.0, 1, 0, 0, 1.0),
+                      judged(3.0, 1, 0, "continue", "extended", phases_left=1), begun(3.0, 1, 1),
+                      ended(4.0, 1, 1, 0, 1.0), judged(4.0, 1, 1, "stop", "extended")]))  # fmt: skip
+    content, _ = board.snapshot()
+    assert [(line["what"], line["why"]) for line in content["log"]] == [
+        ("person asked to confirm: accepted", "phases 2"),
+        ("continue", "1 phase left"),
+        ("finished", "ran all its phases"),
+    ]
+    assert content["trials"][1]["why"] == "ran all its phases"
 
 
 def test_reports_to_collect_are_shown_as_the_scheduler_told_them():
