@@ -87,7 +87,7 @@ def _answer(event: Event) -> dict[str, Any]:
 
 
 def _line(event: Event, what: str, reason: str) -> dict[str, Any]:
-    line = {"list": list_of(event), "at": round(event.at, 1), "trial": event.trial, "phase": event.phase}
+    line = {"list": list_of(event), "at": round(event.at, 2), "trial": event.trial, "phase": event.phase}
     return {**line, "what": what[:LONGEST], "why": reason[:LONGEST]}
 
 
