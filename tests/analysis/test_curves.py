@@ -50,6 +50,36 @@ def test_training_begins_one_interval_before_the_first_report_and_no_sooner_than
     assert training_began(phases, metrics).tolist() == [3.0, 10.0]
 
 
+HEIRS = pd.DataFrame({"trial": [0, 1, 2, 3], "parent": [pd.NA, 0, 1, 0], "parent_phase": [None, 0, 0, None]})
+"""Trial 1 began with the weights of 0, and handed them on before its first phase had ended; 3 is a clone, with none."""
+
+
+def _of_heirs():
+    begun = [(0, 0, 0.0, 10.0), (0, 1, 10.0, 15.0), (1, 1, 20.0, 24.0), (2, 1, 20.0, 23.0), (2, 2, 30.0, 31.0)]
+    rows = [*begun, (3, 0, 40.0, 41.0)]
+    phases = pd.DataFrame(rows, columns=["trial", "phase", "started_s", "ended_s"]).assign(score=1.0, frames=100.0)
+    return phases, pd.DataFrame(columns=["trial", "phase", "at_s", "name", "value"])
+
+
+@pytest.mark.parametrize(
+    ("x", "places"),
+    [
+        ({"x": "seconds"}, [[10, 15], [14], [13, 14], [1]]),
+        ({"x": "frames", "per_phase": True}, [[100, 200], [200], [200, 300], [100]]),
+        ({"x": "frames"}, [[100, 100], [100], [100, 100], [100]]),  # these go on with the weights, as they are told
+        ({"x": "clock"}, [[10, 15], [24], [23, 31], [41]]),
+    ],
+)
+def test_a_curve_goes_on_from_where_the_weights_that_it_began_with_stood(x, places):
+    curves = learning_curves(*_of_heirs(), trials=HEIRS, **x)
+    assert [group["x"].tolist() for _, group in curves.groupby("trial")] == places
+
+
+def test_without_the_trials_every_curve_counts_from_its_own_beginning():
+    curves = learning_curves(*_of_heirs())
+    assert [group["x"].tolist() for _, group in curves.groupby("trial")] == [[10, 15], [4], [3, 4], [1]]
+
+
 def test_phase_ends_are_told_apart(frames):
     curves = learning_curves(frames.phases, frames.metrics)
     assert curves["phase_end"].tolist() == [False, True, True, False, True]

@@ -20,7 +20,7 @@ def test_counts_worked_by_hand(frames):
 
 def test_what_began_is_all_accounted_for(frames):
     table = survival(frames.trials, frames.phases, frames.decisions)
-    parts = table[["continued", "stopped", "finished", "failed", "running"]].sum(axis=1)
+    parts = table[["continued", "waiting", "stopped", "finished", "failed", "running"]].sum(axis=1)
     assert parts.tolist() == table["began"].tolist()
 
 
@@ -53,6 +53,17 @@ def test_a_trial_that_was_stopped_while_it_waited_and_then_extended_went_on():
     counts = table[["began", "continued", "stopped", "finished", "running"]].to_numpy().tolist()
     assert counts == [[1, 1, 0, 0, 0], [1, 0, 0, 1, 0]]
     assert table["mode"].tolist() == ["waiting", None]  # of the scheduler's own decisions: of neither answer
+
+
+@pytest.mark.parametrize("verdict", ["pause", "hold"])
+def test_a_trial_that_is_paused_or_held_waits_until_its_next_phase_begins(verdict):
+    """Of ten trials that a rung had paused all "went on", where two of them did."""
+    trials = pd.DataFrame({"trial": [0, 1], "state": ["paused", "running"], "mode": ["rung"] * 2})
+    judged = decided(*((3.0, trial, 0, verdict, "rung", {}) for trial in (0, 1)))
+    before = pd.DataFrame({"trial": [0, 1], "phase": [0, 0], "ended_s": [3.0, 3.0]})
+    after = pd.DataFrame({"trial": [0, 1, 1], "phase": [0, 0, 1], "ended_s": [3.0, 3.0, float("nan")]})
+    counts = [survival(trials, phases, judged).loc[0, ["continued", "waiting"]].tolist() for phases in (before, after)]
+    assert counts == [[0, 2], [1, 1]]
 
 
 def test_a_trial_that_was_stopped_before_it_began_counts_nowhere():

@@ -1,15 +1,19 @@
 """Home and comparison in a browser, without a notebook; and what is exported and noted from a page."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.browser.lab import MISSING, chromium, faults
-from tests.browser.standing import board_of, stand, stand_home, write_studies
+from tests.browser.standing import board_of, news, stand, stand_home, write_studies
 from tests.browser.test_page import HEAR_KEYS, drawn, rows, state
+from tests.events import begun, ended, judged, runs
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 from workbench.knowledge import StudyLog
+from workbench.viz.dashboard.board import Board
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
@@ -153,6 +157,28 @@ def test_every_figure_can_be_had_as_svg(tab):
     lost = (Event(Kind.PHASE_FAILED, 1.0, 0, 0, 0, {"why": "exception", "error": "bad"}),)
     stand(tab, board_of(12, 0.05, more=lost))
     assert len(drawing(tab, "Slots over time").findall(".//{*}clipPath")) == 1  # what was lost is hatched
+
+
+@pytest.mark.parametrize("axis", ["seconds", "phases"])
+def test_a_copy_s_curve_goes_on_from_where_its_donor_s_ended(tab, axis):
+    board = Board("heirs", Size())
+    told = [runs(0.0, 0, {}), begun(0.0, 0, 0), ended(10.0, 0, 0, 0, 1.0), judged(10.0, 0, 0, "stop", "exploited")]
+    told += [runs(10.0, 1, {}, phase=1, parent=0), begun(10.0, 1, 1), ended(14.0, 1, 1, 0, 2.0)]
+    told += [
+        Event(Kind.PROGRESS, at, *of, 0, {"metrics": {"score": at}})
+        for of, ats in {(0, 0): (2.5, 5.0, 7.5), (1, 1): (11.0, 12.0, 13.0)}.items()
+        for at in ats
+    ]
+    board.take(news(sorted(told, key=lambda event: event.at)))
+    stand(tab, board)
+    tab.get_by_label("axis of the learning curves").select_option(axis)
+    drawn_at = [
+        [float(at.split()[0]) for at in re.split("[ML]", path.get("d"))[1:]]
+        for path in drawing(tab, "Learning curves").findall(".//{*}path")
+    ]
+    donor, heir = (places for places in drawn_at if len(places) == 4 and places == sorted({*places}))
+    parts = [(place - donor[-1]) / (heir[-1] - donor[-1]) for place in heir]
+    assert parts == pytest.approx([0.25, 0.5, 0.75, 1.0], abs=0.01)
 
 
 def test_a_view_that_goes_takes_nothing_from_another(tab):

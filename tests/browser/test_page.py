@@ -7,6 +7,7 @@ import pytest
 
 from tests.browser.lab import MISSING, chromium, faults
 from tests.browser.standing import board_of, model_of, show, stand
+from tests.events import begun, ended, judged, runs
 from workbench.core.domains import Choice, LogUniform
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
@@ -69,6 +70,13 @@ def test_of_what_configuration_a_trial_is_a_seed_is_told(tab):
         shown = tab.locator(".wb-detail").text_content()
         assert words in shown
         assert shown.count("trial 0") == (trial > 0)
+
+
+def test_of_a_population_as_many_trials_are_told_as_there_can_be_at_most(tab, running):
+    stand(tab, Board("population", Size(100, 10, 10, 100.0)))
+    assert "0 of at most 100 trials begun · 0 of about 100 phases ended" in tab.locator(".wb-facts").text_content()
+    stand(tab, running)
+    assert "at most" not in tab.locator(".wb-facts").text_content()
 
 
 def test_numbers_are_in_sight_whatever_their_size_and_names(tab):
@@ -370,6 +378,19 @@ def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     drawn(tab)
     tab.locator(".wb-toggle input").first.check()
     assert state(tab, "filter") == "-state:running,stopped"
+
+
+@pytest.mark.parametrize("over", [None, Kind.STUDY_INTERRUPTED])
+def test_trials_in_each_phase_tell_who_waits_and_who_was_cut_off(tab, over):
+    board = Board("rungs", Size(2, 2, 1))
+    told = [runs(0.0, 0, {}), begun(0.0, 0, 0), ended(9.0, 0, 0, 0, 1.0), judged(9.0, 0, 0, "pause", "rung")]
+    told += [runs(9.0, 1, {}), begun(9.0, 1, 0)]
+    board.take(News(told if over is None else [*told, Event(over, 10.0)]))
+    stand(tab, board)
+    drawn(tab)
+    tab.locator("section", has=tab.locator("h4", has_text="Trials in each phase")).locator("canvas").hover()
+    still = "running" if over is None else "cut off"
+    assert tab.locator(".wb-tip").text_content() == f"phase 0: 2 began\n1 waiting\n1 {still}"
 
 
 def test_only_a_press_of_the_primary_button_begun_on_a_figure_selects(tab, running):

@@ -12,6 +12,7 @@ import pytest
 from tests.support import SPACE, Deterministic, simulate
 from workbench import (
     ASHA,
+    MFPBT,
     PBT,
     AttachedStudy,
     FullRuns,
@@ -23,9 +24,10 @@ from workbench import (
     Study,
     SuccessiveHalving,
 )
+from workbench.algos.search.seeded import Seeded
 from workbench.analysis import completion_rate
 from workbench.core.describe import read_back
-from workbench.core.ledger import Ledger
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.places import DATA
 from workbench.core.protocols import Event, Job, Kind
 from workbench.core.record import size_of_record
@@ -34,6 +36,7 @@ from workbench.knowledge import StudyLog
 from workbench.simulation import simulate as play
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import Ran
+from workbench.study.progress import Progress
 from workbench.study.results import Results
 from workbench.viz.dashboard import Dashboard
 
@@ -204,6 +207,38 @@ def test_phases_expected_in_all_are_those_ended_and_the_middle_of_what_is_left(m
     assert ledger.expected_phases(size) == 7.0
     monkeypatch.setattr(ledger, "phases_left", lambda size: None)
     assert ledger.expected_phases(size) == 20.0
+
+
+POPULATIONS = {
+    "pbt": PBT(SPACE, 6, 5, share=0.34),
+    "mfpbt": MFPBT(SPACE, population=6, n_phases=5, intervals=(1, 2)),
+    "explore only": PBT(SPACE, 6, 5, exploit="none"),
+    "seeded": Seeded(PBT(SPACE, 3, 5), seeds=2),
+}
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_of_a_population_as_many_phases_are_expected_whoever_copies_whom(name) -> None:
+    scheduler, ledger = POPULATIONS[name], Ledger()
+    size = size_of(scheduler)
+    assert size.may_be_fewer
+    for event in simulate(scheduler, slots=4):
+        ledger.see(event)
+        assert ledger.expected_phases(size) == 30
+    assert ledger.phases_ended == 30
+    assert "trials: at most 30, " in str(Progress(size))
+
+
+@pytest.mark.parametrize("name", ["hyperband", "asha"])
+def test_trials_that_come_in_any_case_run_a_phase_at_least(name) -> None:
+    scheduler = SCHEDULERS[name](RandomSearcher(SPACE))
+    size, ledger = size_of(scheduler), Ledger()
+    assert not size.may_be_fewer
+    assert "at most" not in str(Progress(size))
+    for event in simulate(scheduler, slots=4):
+        ledger.see(event)
+        low, _ = ledger.phases_left(size)
+        assert low >= size.n_trials - len(ledger) + ledger.n_in(TrialState.RUNNING) - (event.kind is Kind.PHASE_ENDED)
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["trials expected by phase", "phases expected in all"])

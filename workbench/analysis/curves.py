@@ -17,10 +17,14 @@ def learning_curves(
     metrics: pd.DataFrame,
     x: str = "seconds",
     *,
+    trials: pd.DataFrame | None = None,
     score: str = "score",
     per_phase: bool = False,
 ) -> pd.DataFrame:
     """Put the scores inside phases and those at their ends on one axis.
+
+    Where a trial began with another's weights, as under PBT, its curve goes on from where that one's stood when they
+    were copied: it is the weights that were trained for so long.
 
     Parameters
     ----------
@@ -31,11 +35,14 @@ def learning_curves(
         so is the start of a worker (`training_began`).
         "clock": the study's clock, s. Any other name: the metric of that name logged with the score, "frames" for
         example; points without it are left out.
+    trials : DataFrame, optional
+        As in `workbench.knowledge.Frames`: tells whose weights a trial began with. Without it every curve counts from
+        the trial's own beginning.
     score : str
         Name of the metric drawn inside phases.
     per_phase : bool
         Whether the metric `x` counts anew in every phase and is to be summed over them. The counters that the trials of
-        this package report ("frames", "steps", "updates", "episodes") go on from phase to phase.
+        this package report ("frames", "steps", "updates", "episodes") go on from phase to phase, and with the weights.
 
     Returns
     -------
@@ -52,9 +59,12 @@ def learning_curves(
         points["x"] = points["at_s"]
     elif x == "seconds":
         spent = begun.assign(spent=begun["ended_s"] - begun["began_s"])
-        points["x"] = points["at_s"] - points["began_s"] + _before(spent, points)
+        points["x"] = points["at_s"] - points["began_s"] + _before(spent, points, trials)
     else:
-        points = _with_metric(points, phases, metrics, x, per_phase)
+        points = _with_metric(points, phases, metrics, x)
+        if per_phase:
+            most = points.groupby(["trial", "phase"])["x"].max().rename("spent").reset_index()
+            points["x"] += _before(most, points, trials)
     points = points.sort_values(["trial", "at_s"], kind="stable", ignore_index=True)
     return points[CURVES].astype({"trial": int, "phase": int, "phase_end": bool})
 
@@ -141,28 +151,34 @@ def _phase_ends(phases: pd.DataFrame) -> pd.DataFrame:
     return ended.rename(columns={"ended_s": "at_s"}).assign(phase_end=True)
 
 
-def _with_metric(
-    points: pd.DataFrame, phases: pd.DataFrame, metrics: pd.DataFrame, name: str, per_phase: bool
-) -> pd.DataFrame:
-    """Add column x: the metric logged at the same instant, summed over the trial's phases if it restarts in each."""
+def _with_metric(points: pd.DataFrame, phases: pd.DataFrame, metrics: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Add column x: the metric logged at the same instant."""
     logged = _metric(metrics, name)
     if name in phases:
         ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "ended_s", name]].astype(float)
         logged = pd.concat([logged, ended.rename(columns={"ended_s": "at_s", name: "value"})], ignore_index=True)
     logged = logged.dropna(subset=["value"]).drop_duplicates(["trial", "phase", "at_s"], keep="last")
-    joined = points.merge(logged, on=["trial", "phase", "at_s"]).rename(columns={"value": "x"})
-    if per_phase:
-        most = joined.groupby(["trial", "phase"])["x"].max().rename("spent").reset_index()
-        joined["x"] += _before(most, joined)
-    return joined
+    return points.merge(logged, on=["trial", "phase", "at_s"]).rename(columns={"value": "x"})
 
 
-def _before(spent: pd.DataFrame, points: pd.DataFrame) -> pd.Series:
-    """For each point, the sum of `spent` over the earlier phases of its trial."""
+def _before(spent: pd.DataFrame, points: pd.DataFrame, trials: pd.DataFrame | None) -> pd.Series:
+    """For each point, the sum of `spent` over the earlier phases of its trial, and over those of weights taken over."""
     ordered = spent.sort_values(["trial", "phase"])[["trial", "phase", "spent"]]
     ordered["before"] = ordered.groupby("trial")["spent"].transform(lambda s: s.cumsum().shift(fill_value=0.0))
     joined = points[["trial", "phase"]].merge(ordered, on=["trial", "phase"], how="left")
-    return joined["before"].fillna(0.0).set_axis(points.index)
+    taken = {} if trials is None else _taken_over(ordered, trials)
+    return (joined["before"].fillna(0.0) + joined["trial"].map(taken).fillna(0.0)).set_axis(points.index)
+
+
+def _taken_over(ordered: pd.DataFrame, trials: pd.DataFrame) -> dict[int, float]:
+    """Sum what had been spent on the weights that trials began with, when they were copied; trial → sum."""
+    through = (ordered["before"] + ordered["spent"]).set_axis(pd.MultiIndex.from_frame(ordered[["trial", "phase"]]))
+    at_its_end, taken = through.to_dict(), dict[int, float]()
+    heirs = trials.loc[trials["parent_phase"].notna(), ["trial", "parent", "parent_phase"]].astype(int)
+    for trial, parent, phase in heirs.sort_values("trial").itertuples(index=False):
+        # a parent may have handed on, before its own first phase had ended, what it had itself begun with
+        taken[trial] = taken.get(parent, 0.0) + at_its_end.get((parent, phase), 0.0)
+    return taken
 
 
 def _metric(metrics: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -10,7 +10,8 @@ import pandas as pd
 from workbench.core.ledger import FOR_SEEDS, RAN_OUT
 
 NO_REPORT = ("failed", "extended")  # modes of decisions that judge no score
-COUNTS = ["began", "completed", "continued", "stopped", "finished", "failed", "running"]
+FATES = ["continued", "waiting", "stopped", "finished", "failed"]
+COUNTS = ["began", "completed", *FATES, "running"]
 
 
 def survival(
@@ -34,7 +35,8 @@ def survival(
         phase     number of the phase, from 0
         began     began it (the paper's W_p)
         completed reported a score for it
-        continued were let go on after it, held and paused ones among them
+        continued were let go on after it
+        waiting   are held or paused after it
         stopped   were stopped after it by the scheduler, or in it by a person
         finished  ended it as the last they had to run
         failed    failed in it for good
@@ -44,7 +46,7 @@ def survival(
         reported  scores so far, and collecting_reports, those let through unconditionally: see `phase_modes`
         ========= ==================================================================================
 
-        began = continued + stopped + finished + failed + running.
+        began = continued + waiting + stopped + finished + failed + running.
     """
     decisions = decisions[decisions["trial"].isin(trials["trial"])]
     last = int(phases["phase"].max()) + 1 if len(phases) else 0
@@ -87,10 +89,10 @@ def mode_after(mode: str, why: Mapping[str, Any], judged: int) -> tuple[str, int
 
 
 def fate_after(verdict: str, mode: str | None) -> str:
-    """Tell which count of `survival` a verdict on a trial's phase adds to."""
-    if verdict != "stop":
-        return "continued"
-    return "finished" if mode in RAN_OUT else "stopped"
+    """Tell which count of `survival` a verdict on a trial's phase adds to; one that waits, until its next begins."""
+    if verdict == "stop":
+        return "finished" if mode in RAN_OUT else "stopped"
+    return "continued" if verdict == "continue" else "waiting"
 
 
 def _counts(
@@ -105,15 +107,18 @@ def _counts(
     final = _last_verdicts(decisions, ends)
     judged = final["phase"].to_numpy(int)
     fates = np.array([fate_after(*verdict) for verdict in zip(final["verdict"], final["mode"], strict=True)], object)
+    went_on = pd.MultiIndex.from_arrays([phases["trial"], begun - 1])
+    fates[(fates == "waiting") & pd.MultiIndex.from_frame(final[["trial", "phase"]]).isin(went_on)] = "continued"
     counts = {
         "began": _count(begun, n),
         "completed": _count(begun[ended], n),
         "continued": _count(judged[fates == "continued"], n),
+        "waiting": _count(judged[fates == "waiting"], n),
         "stopped": _count(judged[fates == "stopped"], n) + _count(stopped_in.to_numpy(int), n),
         "finished": _count(judged[fates == "finished"], n),
         "failed": _count(failed_in.to_numpy(int), n),
     }
-    decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
+    decided = sum(counts[fate] for fate in FATES)
     counts["running"] = np.maximum(counts["began"] - decided, 0)
     return counts
 

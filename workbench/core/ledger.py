@@ -301,8 +301,9 @@ class Ledger:
         if size.began:
             low, high = size.phases_left(*self._so_far(len(size.began)))
         else:
-            fewest = max((size.n_trials or 0) - self.n_asked, 0)
-            fewest += sum(trial.state is TrialState.RUNNING and not trial.own for trial in at_work)
+            fewest = max((size.n_configs or 0) - self.n_asked, 0)  # further trials may go on as they are
+            within = (trial for trial in at_work if trial.state is TrialState.RUNNING and trial.due == trial.phase)
+            fewest += sum(not trial.own for trial in within)
             low = high = max(size.expected_phases - self._phases_heard, float(fewest))
         return low + asked_for, high + asked_for
 

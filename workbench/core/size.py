@@ -17,7 +17,8 @@ class Size:
     n_trials : int or None
         Most trials that will be started.
     n_configs : int or None
-        The paper's W0, runs to the end that a completion rate of 1 stands for: see `full_runs`.
+        The paper's W0, runs to the end that a completion rate of 1 stands for: see `full_runs`. Each begins with a
+        trial of its own; whether more trials come, up to `n_trials`, may depend on scores.
     n_phases : int or None
         The paper's Np, most phases one trial may run.
     expected_phases : float or None
@@ -36,6 +37,11 @@ class Size:
     def __post_init__(self) -> None:
         object.__setattr__(self, "began", tuple(self.began))
         object.__setattr__(self, "fewest", tuple(self.fewest))
+
+    @property
+    def may_be_fewer(self) -> bool:
+        """Whether trials may be fewer than `n_trials`: members of a population may go on as the trials they are."""
+        return self.n_trials is not None and self.n_configs is not None and self.n_configs < self.n_trials
 
     @property
     def completion(self) -> float | None:

@@ -50,7 +50,7 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
     importance = results.importance()
     drawn = {
         "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
-        "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
+        "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None, state=f.state),
         "learning curves": figures.learning_curves(
             curves_of(f),
             f.trials,
@@ -96,7 +96,8 @@ def curves_of(frames: Frames, n_studies: int = 1) -> pd.DataFrame:
 
     In a figure of `n_studies` each has its part of the points.
     """
-    curves, most = analysis.learning_curves(frames.phases, frames.metrics), _POINTS // n_studies
+    curves = analysis.learning_curves(frames.phases, frames.metrics, trials=frames.trials)
+    most = _POINTS // n_studies
     if len(curves) <= most:
         return curves
     ordered = curves.sort_values(["trial", "x"], kind="stable", ignore_index=True)

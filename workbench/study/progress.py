@@ -182,7 +182,8 @@ class Progress:
         over += f" · {self.message}" if self.message and self.state in ("running", "paused") else ""
         if self.state == "paused":
             over += " · paused by a person: controls.resume_study(), or the dashboard, lets it go on"
-        n_trials = "of unknown number" if self.n_trials is None else self.n_trials
+        most = f"{'at most ' if self.size.may_be_fewer else ''}{self.n_trials}"
+        n_trials = "of unknown number" if self.n_trials is None else most
         n_besides = self.trials_started - self.trials_asked
         besides = f" and {n_besides} besides" if n_besides else ""
         trials = f"{n_trials}, {self.trials_asked} started{besides}, {self.trials_ended} ended"

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.events import begun, ended, judged, runs
 from tests.viz.dashboard.conftest import NAME, in_order
 from tests.viz.dashboard.test_derived import Drawn
 from workbench.algos.search import HyperTrick
@@ -48,7 +49,7 @@ class Viewer:
         self.log = [line for line in self.log if line["n"] not in content.get("void", [])]
         for trial in content.get("dropped", []):
             self.points.pop(trial, None)
-        for trial, *point in np.nan_to_num(np.frombuffer(points, np.float32).reshape(-1, 5)).tolist():
+        for trial, *point in np.nan_to_num(np.frombuffer(points, np.float32).reshape(-1, 6)).tolist():
             self.points.setdefault(int(trial), []).append(point)
 
     def __eq__(self, other):
@@ -156,7 +157,7 @@ def test_a_delta_holds_only_what_changed():
     board.take(_news(events[-2:]))  # trial 0 ends
     content, (spans, points) = board.delta()
     assert [trial["trial"] for trial in content["trials"]] == [0]
-    assert len(np.frombuffer(points, np.float32)) == 5
+    assert len(np.frombuffer(points, np.float32)) == 6
     index, *_, ended, outcome = np.frombuffer(spans, np.float32)
     assert (index, ended, OUTCOMES[int(outcome)]) == (5, 20.0, "ended")
 
@@ -400,6 +401,25 @@ def test_whole_numbers_of_a_configuration_are_told_in_full():
     assert line_of(clone)["why"] == "config {width: 65536}, phases 2"
 
 
+def test_a_confirmation_is_told_as_one_and_of_phases_that_a_person_asked_for_what_is_left():
+    """It was "asked to clone: accepted (config {…}, phases 2, confirms True)", and its end "finished (extended)"."""
+    board = _board()
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 0}
+    asked = _answered(2.0, 0, "clone", accepted=True, config={"lr": 0.1}, phases=2, confirms=True)
+    fresh = {"clone_of": 0, "own_phases": 2, "by": "person", "confirms": True, "candidate": 0}
+    board.take(_news([runs(0.0, 0, {"lr": 0.1}), begun(0.0, 0, 0), ended(1.0, 0, 0, 0, 1.0), asked,
+                      Event(Kind.RUN, 2.0, 1, 0, data=run | fresh), begun(2.0, 1, 0), ended(3.0, 1, 0, 0, 1.0),
+                      judged(3.0, 1, 0, "continue", "extended", phases_left=1), begun(3.0, 1, 1),
+                      ended(4.0, 1, 1, 0, 1.0), judged(4.0, 1, 1, "stop", "extended")]))  # fmt: skip
+    content, _ = board.snapshot()
+    assert [(line["what"], line["why"]) for line in content["log"]] == [
+        ("person asked to confirm: accepted", "phases 2"),
+        ("continue", "1 phase left"),
+        ("finished", "ran all its phases"),
+    ]
+    assert content["trials"][1]["why"] == "ran all its phases"
+
+
 def test_reports_to_collect_are_shown_as_the_scheduler_told_them():
     board = _board()
     board.take(_news(in_order()))
@@ -558,7 +578,7 @@ def test_points_that_come_bit_by_bit_wait_until_all_are_there_and_curves_begin_w
     assert viewer.now["reading"]
     ended = {event.trial: event.data["score"] for event in events if event.kind is Kind.PHASE_ENDED}
     assert {trial: rows[-1][1] for trial, rows in viewer.points.items()} == ended
-    assert all(end == 1 for rows in viewer.points.values() for _, _, end, _ in rows)
+    assert all(end == 1 for rows in viewer.points.values() for _, _, end, *_ in rows)
     board.take(News([], whole.points[3:5], more=True))
     assert not board.stale
     board.take(News([], whole.points[5:]))

@@ -43,7 +43,7 @@ def both(db, logs):
 
 def told(comparison):
     content, (_, points) = next(comparison._snapshot())
-    return content, np.frombuffer(points, np.float32).reshape(-1, 5)
+    return content, np.frombuffer(points, np.float32).reshape(-1, 6)
 
 
 @pytest.mark.parametrize("names", [("one", "two", "three"), ("one", "two", "one"), ("one", "least")])

@@ -482,7 +482,7 @@ def test_a_burst_loses_nothing(board, log):
     log.append(in_order())
     board.refresh()
     sent = []
-    board.send = lambda content, buffers=None: sent.extend(np.frombuffer(buffers[1], np.float32).reshape(-1, 5))
+    board.send = lambda content, buffers=None: sent.extend(np.frombuffer(buffers[1], np.float32).reshape(-1, 6))
     for k in range(120):
         at = 17.0 + 0.02 * k
         points = [

@@ -66,6 +66,16 @@ def test_a_study_s_clock_goes_on_within_its_phases(page, db):
     assert page.said[-1]["studies"][0]["seconds"] == 3600.0
 
 
+def test_home_and_a_dashboard_tell_one_time(page, db):
+    """Of 20 minutes and 1.46 s home made 1.5 s, and its page 20:02."""
+    write(db, "over", Event(Kind.STUDY_ENDED, 1201.46)).close()
+    page.refresh()
+    board = Dashboard(db, "over", refresh_s=FOREVER)
+    content, _ = board._board.snapshot()
+    board.close()
+    assert page.said[-1]["studies"][0]["seconds"] == content["at_s"] == 1201.46
+
+
 def test_a_study_s_clock_goes_on_though_nothing_is_logged(page, db, here):
     running = write(db, "running")
     played = StudyLog(db, "played", {**SPEC, "simulated": True})
@@ -144,7 +154,7 @@ def test_a_study_begun_under_a_name_that_was_deleted_is_another(page, db):
     log.append(in_order()[:9])
     page.refresh()
     [told] = page.said[-1]["studies"]
-    assert (told["state"], told["seconds"]) == ("running", round(max(e.at for e in in_order()[:9]), 1))
+    assert (told["state"], told["seconds"]) == ("running", round(max(e.at for e in in_order()[:9]), 2))
     assert page.error == ""
     page.board.refresh()
     assert "is not what was opened" in page.board.error

@@ -65,7 +65,7 @@ def test_a_restarted_phase_drops_what_was_sent():
     dropped, rows = curves.changes()
     assert dropped == [0]
     assert rows[:, :4].tolist() == [[0, 2, 0.5, 0], [0, 4, 0.75, 0]]
-    assert curves.changes()[1].shape == (0, 5)
+    assert curves.changes()[1].shape == (0, 6)
 
 
 def test_the_start_of_a_worker_is_no_training_time():

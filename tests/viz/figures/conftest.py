@@ -70,6 +70,6 @@ def curves() -> pd.DataFrame:
 @pytest.fixture
 def survival() -> pd.DataFrame:
     """What became of its trials, as the analysis gives it."""
-    rows = [(0, 4, 3, 2, 1, 0, 0, 1, "selecting"), (1, 1, 1, 0, 0, 1, 0, 0, "finished")]
-    names = ["phase", "began", "completed", "continued", "stopped", "finished", "failed", "running", "mode"]
+    rows = [(0, 4, 3, 1, 1, 1, 0, 0, 1, "selecting"), (1, 1, 1, 0, 0, 0, 1, 0, 0, "finished")]
+    names = ["phase", "began", "completed", "continued", "waiting", "stopped", "finished", "failed", "running", "mode"]
     return pd.DataFrame(rows, columns=names)

@@ -1,4 +1,5 @@
 import pandas as pd
+import pytest
 
 from workbench.viz.figures import phase_survival
 
@@ -7,13 +8,20 @@ def test_bars_by_fate_and_curves_of_the_paper(survival):
     fig = phase_survival(survival, expected=[4.0, 3.0, 2.25], minimum=[4.0, 2.0, 1.5])
     drawn = {trace.name: list(trace.y) for trace in fig.data}
     assert drawn == {
-        "went on": [2, 0],
+        "went on": [1, 0],
+        "waiting": [1, 0],
         "finished": [0, 1],
         "stopped": [1, 0],
         "running": [1, 0],
         "expected": [4.0, 3.0],
         "fewest": [4.0, 2.0],
     }
+
+
+@pytest.mark.parametrize(("state", "name"), [("paused", "running"), ("ended", "cut off"), ("abandoned", "cut off")])
+def test_what_was_under_way_as_a_study_broke_off_is_cut_off_as_in_the_table(survival, state, name):
+    drawn = [trace.name for trace in phase_survival(survival, state=state).data]
+    assert drawn == ["went on", "waiting", "finished", "stopped", name]
 
 
 def test_ticks_tell_the_mode(survival):

@@ -280,6 +280,7 @@ class Board:
         self._meta = {
             "name": self.title,
             "n_trials": self.size.n_trials,
+            "may_be_fewer": self.size.may_be_fewer,
             "n_phases": self.size.n_phases,
             "expected": list(self.size.began),
             "minimum": list(self.size.fewest),

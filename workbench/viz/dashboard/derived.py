@@ -13,7 +13,7 @@ import pandas as pd
 
 from workbench import analysis
 from workbench.analysis.occupancy import KIND_OF
-from workbench.analysis.survival import COUNTS, NO_REPORT, fate_after, mode_after
+from workbench.analysis.survival import COUNTS, FATES, NO_REPORT, fate_after, mode_after
 from workbench.core.aim import Aim
 from workbench.core.ledger import FOR_SEEDS, Ledger, TrialState
 from workbench.core.protocols import Event, Kind
@@ -165,6 +165,8 @@ class Fates:
         if kind is Kind.PHASE_STARTED and phase is not None:
             self._once("began", trial, phase)
             self._furthest[trial] = max(phase, self._furthest.get(trial, phase))
+            if self._verdict.get((trial, phase - 1)) == "waiting":
+                self._judge(trial, phase - 1, "continued")
             return
         if kind is Kind.PHASE_ENDED and phase is not None:
             self._once("completed", trial, phase)
@@ -195,8 +197,7 @@ class Fates:
 
     def _row(self, phase: int) -> dict[str, Any]:
         row: dict[str, Any] = {"phase": phase, **{name: self._counts[name][phase] for name in COUNTS}}
-        decided = sum(row[fate] for fate in ("continued", "stopped", "finished", "failed"))
-        row["running"] = max(row["began"] - decided, 0)
+        row["running"] = max(row["began"] - sum(row[fate] for fate in FATES), 0)
         mode, why = self._mode.get(phase, (None, {}))
         known = (None, None, None) if mode is None else mode_after(mode, why, self._counts["judged"][phase])
         numbers = [finite(number) for number in known[1:]]
@@ -212,15 +213,17 @@ class Fates:
         mode = data.get("mode")
         if mode == "failed":  # an answer to a failure, of which the trial tells
             return
-        before, now = self._verdict.get((trial, phase), ""), fate_after(data["verdict"], mode)
-        self._verdict[trial, phase] = now
-        for fate, by in ((before, -1), (now, 1)):
-            if fate:
-                self._counts[fate][phase] += by
+        self._judge(trial, phase, fate_after(data["verdict"], mode))
         if mode is not None and mode not in NO_REPORT:
             self._once("judged", trial, phase)
             if mode != FOR_SEEDS:
                 self._mode[phase] = mode, data
+
+    def _judge(self, trial: int, phase: int, fate: str) -> None:
+        if before := self._verdict.get((trial, phase)):
+            self._counts[before][phase] -= 1
+        self._verdict[trial, phase] = fate
+        self._counts[fate][phase] += 1
 
     def _ended(self, trial: int, standing: str, mode: str | None) -> None:
         """Count the end of a trial that no verdict tells of: in the last phase that it began, in place of a verdict."""

@@ -185,7 +185,7 @@ class _Followed:
             "expected": finite(ledger.expected_phases(size)),
             "share": share_of(ledger, size),
             "best": None if ledger.best is None else finite(ledger.best[0]),
-            "seconds": round(self._now, 1),
+            "seconds": round(self._now, 2),  # as of a dashboard: another rounding made another minute of it
             "began": time.strftime("%Y-%m-%d %H:%M %z", time.localtime(self._study.created_unix)),
             "what": " · ".join(str(kind.get("kind", "")) for kind in kinds if isinstance(kind, Mapping)),
             "tags": [*tags_of(self._asked).get(None, ())],

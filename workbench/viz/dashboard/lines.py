@@ -5,10 +5,9 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from workbench.core.describe import why
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Explain, Kind
-from workbench.viz.dashboard.words import LONGEST, line_of, list_of
+from workbench.viz.dashboard.words import line_of, list_of, why_of
 
 _MOST = 300  # lines of each list
 
@@ -74,4 +73,4 @@ class Lines:
         event = self._last_word.get(trial)
         if event is None or self._ledger.trials[trial].state is TrialState.FAILED:
             return ""  # its error says why
-        return "stopped by a person" if event.kind is Kind.TRIAL_STOPPED else why(event.data, self._explain)[:LONGEST]
+        return "stopped by a person" if event.kind is Kind.TRIAL_STOPPED else why_of(event, self._explain)

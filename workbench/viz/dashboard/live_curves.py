@@ -9,6 +9,7 @@ A phase that is lost and begins again, in seconds of the study's clock:
   restarted: the next `take` removes its rows, and as viewers have them, they are told to drop the curve of trial 3.
 - Reports at 24 and 26 s belong to the second attempt, which began to train at 22 s: x = 2 and x = 4 once more.
 - It ends at 30 s: a row with x = 8 that is marked as an end. Phase 1 counts from these 8 s (`before_s`).
+- Trial 5 begins with the weights of trial 3 as they are now: its first phase counts from these 8 s, too.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from workbench.viz.dashboard.feed import FRAMES, SCORE, joined
 Table = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
-_TRIAL, _X, _SCORE, _END, _FRAMES, _PHASE = range(6)  # columns of the rows kept; viewers get the first five
+_TRIAL, _X, _SCORE, _END, _FRAMES, _FROM, _PHASE = range(7)  # columns of the rows kept; viewers get all but the last
 _FEWEST = 8  # points of a trial that are kept, however many trials there are
 _NEVER = float("inf")
 _LARGEST = float(np.finfo(np.float32).max)  # beyond it a score has no place on its way to a page
@@ -39,8 +40,8 @@ class _Attempt:
     phase: int
     from_s: float
     to_s: float = _NEVER
-    earlier: "_Attempt | None" = None  # the trial's last phase that ended, until `before_s` is reckoned
-    before_s: float = 0.0  # seconds trained in earlier phases
+    earlier: "_Attempt | None" = None  # the phase that its weights come from, until `before_s` is reckoned
+    before_s: float = 0.0  # seconds for which these had been trained
     began_s: float | None = None  # when it began to train; unknown before its second report
     score: float = 0.0  # that it ended with
     frames: float = float("nan")  # likewise
@@ -56,7 +57,7 @@ class _Attempt:
 
     @property
     def trained_s(self) -> float:
-        """Seconds trained up to its end, earlier phases among them."""
+        """Seconds for which its weights were trained up to its end."""
         return self.before_s + self.to_s - self.trains_from_s
 
     @property
@@ -86,17 +87,22 @@ class LiveCurves:
     def __init__(self, most: int = 60_000) -> None:
         self._most = most
         self._full = 4 * most  # rows that every viewer knows and that are thinned
-        self._rows = np.empty((0, 6), np.float32)
+        self._rows = np.empty((0, _PHASE + 1), np.float32)
         self._n = 0  # rows in use
         self._sent = 0  # of these, known to every viewer
         self._under_way: dict[int, _Attempt] = {}  # by trial
         self._attempts: list[_Attempt] = []  # those the next points may belong to
         self._order: _Order | None = None  # the same, as arrays; made anew when one begins or ends
-        self._ended: dict[int, _Attempt] = {}  # the phase that ended last, by trial
+        self._ended: dict[int, _Attempt | None] = {}  # by trial, the phase that its weights come from
+        self._heard: dict[int, _Attempt | None] = {}  # likewise, as the scheduler knows of them
         self._held = np.empty(0, POINT)  # reports of attempts of which only one is known
         self._restarted: set[tuple[int, int]] = set()
         self._dropped: set[int] = set()
         self._placed = False  # whether points have been taken in; before, viewers get the ends of phases
+
+    def inherit(self, trial: int, parent: int) -> None:
+        """A trial is to begin with another's weights, as the scheduler knows of them."""
+        self._ended[trial] = self._heard[trial] = self._heard.get(parent)
 
     def start(self, trial: int, phase: int, at_s: float) -> None:
         """A phase begins, or begins again after a crash."""
@@ -110,14 +116,18 @@ class LiveCurves:
         self._under_way[trial] = attempt = _Attempt(trial, phase, at_s, earlier=self._ended.get(trial))
         self._attempts.append(attempt)
 
-    def end(self, trial: int, phase: int, at_s: float, score: float, frames: float = float("nan")) -> None:
-        """A phase ends with its score, and the frames counted since the trial began."""
+    def end(
+        self, trial: int, phase: int, at_s: float, score: float, frames: float = float("nan"), *, own: bool = False
+    ) -> None:
+        """A phase ends with its score, and the frames counted since the trial began; `own`: that a person asked for."""
         attempt = self._under_way.get(trial)
         if attempt is None or attempt.phase != phase:
             return
         self._order = None
         attempt.to_s, attempt.score, attempt.frames = at_s, score, frames
         self._ended[trial] = attempt
+        if not own:
+            self._heard[trial] = attempt
         del self._under_way[trial]
 
     def take(self, points: npt.NDArray[Any]) -> None:
@@ -149,8 +159,8 @@ class LiveCurves:
         -------
         dropped : list of int
             Trials whose curve to forget first.
-        points : array of float32, shape [n, 5]
-            trial, x (s), score, end (0 or 1), frames (NaN: not told), each trial's in order.
+        points : array of float32, shape [n, 6]
+            trial, x (s), score, end (0 or 1), frames (NaN: not told), where its phase began (s); each trial's in order.
         """
         known, new = self._rows[: self._sent], self._rows[self._sent : self._n]
         dropped = sorted(self._dropped)
@@ -174,11 +184,12 @@ class LiveCurves:
         """Give the ends of phases alone, before there are points: each phase counts from where it was put on a slot."""
         order = _Order(self._attempts)
         ended = order.ended
-        trial, spent_s = order.trial[ended], order.to_s[ended] - order.from_s[ended]
-        first = np.searchsorted(trial, trial)
-        x = np.cumsum(spent_s) - (np.cumsum(spent_s) - spent_s)[first]
-        one = np.ones(len(ended))
-        rows = [trial, x, _told(order.score[ended]), one, order.frames[ended], order.phase[ended]]
+        at, before = {id(None): 0.0}, []  # where each stands at its end: a parent has a lower number than its heirs
+        for attempt in (order.live[k] for k in ended):
+            before.append(at[id(attempt.earlier)])
+            at[id(attempt)] = before[-1] + attempt.to_s - attempt.from_s
+        x, one = order.to_s[ended] - order.from_s[ended] + before, np.ones(len(ended))
+        rows = [order.trial[ended], x, _told(order.score[ended]), one, order.frames[ended], before, order.phase[ended]]
         return np.column_stack(rows).astype("f4")
 
     def _forget_restarted(self) -> None:
@@ -197,7 +208,7 @@ class LiveCurves:
     def _append(self, rows: Table) -> None:
         need = self._n + len(rows)
         if need > len(self._rows):
-            grown = np.empty((max(1024, need, 2 * len(self._rows)), 6), np.float32)
+            grown = np.empty((max(1024, need, 2 * len(self._rows)), _PHASE + 1), np.float32)
             grown[: self._n] = self._rows[: self._n]
             self._rows = grown
         self._rows[self._n : need] = rows
@@ -249,7 +260,7 @@ def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[A
     What must wait are the reports of attempts of which the second report has not come.
     """
     if not order.live:
-        return np.empty((0, 6), np.float32), points[:0]
+        return np.empty((0, _PHASE + 1), np.float32), points[:0]
     trial, from_s, phase, to_s = order.trial, order.from_s, order.phase, order.to_s
     owner = _begun_last(trial, from_s, points["trial"], points["at"])
     own = (points["trial"] == trial[owner]) & (points["phase"] == phase[owner])
@@ -266,9 +277,10 @@ def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[A
     at = np.concatenate([to_s[ended], points["at"][shown]])
     by_time = np.argsort(at, kind="stable")  # both parts are nearly in order, so this is quick
     owners = np.concatenate([ended, owner[shown]])[by_time]
-    rows = np.empty((len(at), 6), np.float32)
+    rows = np.empty((len(at), _PHASE + 1), np.float32)
     rows[:, _TRIAL], rows[:, _PHASE] = trial[owners], phase[owners]
     rows[:, _X] = np.maximum(at[by_time] - order.began_s[owners], 0.0) + order.before_s[owners]
+    rows[:, _FROM] = order.before_s[owners]
     rows[:, _SCORE] = _told(np.concatenate([order.score[ended], points["value"][shown]])[by_time])
     rows[:, _END] = by_time < len(ended)
     rows[:, _FRAMES] = np.concatenate([order.frames[ended], frames])[by_time]

@@ -33,12 +33,15 @@ class Reported:
         self._curves = LiveCurves()
         self.rates = Rates()
         self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
-        self._unplaced: list[tuple[Event, bool]] = []  # and whether its trial leaves its slot
+        self._unplaced: list[tuple[Event, bool, bool]] = []  # whether its trial leaves its slot, whether for a person
 
     def see(self, event: Event) -> None:
         """Take in what the ledger has taken in."""
-        if event.kind is Kind.STUDY_RESUMED or (event.trial is not None and event.kind is not Kind.RUN):
-            self._unplaced.append((event, _leaves(event, self._ledger)))
+        if event.trial is not None:
+            own = event.kind is Kind.PHASE_ENDED and self._ledger.own_phases(event.trial) is not None
+            self._unplaced.append((event, _leaves(event, self._ledger), own))
+        elif event.kind is Kind.STUDY_RESUMED:
+            self._unplaced.append((event, False, False))
 
     def take(self, points: npt.NDArray[Any], *, more: bool) -> None:
         """Take in points, of type `POINT`; they wait until there are no more to come."""
@@ -58,8 +61,8 @@ class Reported:
     @property
     def curves(self) -> LiveCurves:
         """The learning curves, with the events so far."""
-        for event, leaves in self._unplaced:
-            self._place(event, leaves)
+        for event, leaves, own in self._unplaced:
+            self._place(event, leaves=leaves, own=own)
         self._unplaced.clear()
         return self._curves
 
@@ -68,14 +71,17 @@ class Reported:
         self._curves.take_as_sent()
         self.rates.changes()
 
-    def _place(self, event: Event, leaves: bool) -> None:
+    def _place(self, event: Event, *, leaves: bool, own: bool) -> None:
         kind, trial, phase = event.kind, event.trial or 0, event.phase or 0
-        if kind is Kind.PHASE_STARTED:
+        if kind is Kind.RUN:
+            if event.data["parent"] not in (None, trial):
+                self._curves.inherit(trial, event.data["parent"])
+        elif kind is Kind.PHASE_STARTED:
             self._curves.start(trial, phase, event.at)
             self.rates.join(trial)
         elif kind is Kind.PHASE_ENDED:
             frames = float(event.data.get("metrics", {}).get("frames", math.nan))
-            self._curves.end(trial, phase, event.at, float(event.data["score"]), frames)
+            self._curves.end(trial, phase, event.at, float(event.data["score"]), frames, own=own)
         elif kind is Kind.STUDY_RESUMED:  # what an earlier driver left under way waits for a slot
             self.rates.drop_all(event.at)
         elif leaves:

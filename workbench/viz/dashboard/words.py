@@ -6,7 +6,7 @@ from typing import Any
 from workbench.core.describe import why
 from workbench.core.ledger import RAN_OUT
 from workbench.core.protocols import Event, Explain, Kind
-from workbench.core.showing import reason_text, setting
+from workbench.core.showing import reason_text, setting, so_many
 from workbench.knowledge.frames import intervention_row
 
 LONGEST = 500  # characters of a reason or an error
@@ -44,7 +44,7 @@ def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
     match event.kind:
         case Kind.DECISION:
             ran_out = event.data["verdict"] == "stop" and event.data.get("mode") in RAN_OUT
-            return _line(event, "finished" if ran_out else str(event.data["verdict"]), why(event.data, explain))
+            return _line(event, "finished" if ran_out else str(event.data["verdict"]), why_of(event, explain))
         case Kind.INTERVENTION:
             return _answer(event)
         case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:
@@ -62,13 +62,24 @@ def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
     return _line(event, "resumed", "phases that were under way began again")
 
 
+def why_of(event: Event, explain: Explain = reason_text) -> str:
+    """Say why a verdict fell; of phases that a person asked for, of a confirmation, a clone or more, what is left."""
+    if event.data.get("mode") != "extended":
+        return why(event.data, explain)[:LONGEST]
+    left = event.data.get("phases_left")
+    return f"{so_many(left, 'phase')} left" if left else "ran all its phases"
+
+
 def _answer(event: Event) -> dict[str, Any]:
     data = event.data
     accepted = bool(data.get("accepted"))
     by, action = data.get("by") or "person", str(data.get("action"))
+    details = intervention_row(event)["data"]
+    if details.pop("confirms", False):  # its configuration with a fresh seed
+        action = "confirm"
+        details.pop("config", None)
     asked = f"{by} asked to {action}: {'accepted' if accepted else 'refused'}"
-    details = intervention_row(event)["data"].items()
-    reason = ", ".join(f"{key} {_plain(value)}" for key, value in details) if accepted else str(data.get("why"))
+    reason = ", ".join(f"{key} {_plain(value)}" for key, value in details.items()) if accepted else str(data.get("why"))
     if accepted and action in _REMARKED:
         asked, reason = f"{by} {_REMARKED[action]}", str(data.get("text") or data.get("tag"))
     line = _line(event, asked, reason)
@@ -76,7 +87,7 @@ def _answer(event: Event) -> dict[str, Any]:
 
 
 def _line(event: Event, what: str, reason: str) -> dict[str, Any]:
-    line = {"list": list_of(event), "at": round(event.at, 1), "trial": event.trial, "phase": event.phase}
+    line = {"list": list_of(event), "at": round(event.at, 2), "trial": event.trial, "phase": event.phase}
     return {**line, "what": what[:LONGEST], "why": reason[:LONGEST]}
 
 

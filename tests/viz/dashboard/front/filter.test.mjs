@@ -234,12 +234,13 @@ test("a file of the visible trials can be read by a spreadsheet, and is no formu
 });
 
 test("curves lie along time, frames or phases; bands are over the ends of phases", () => {
-  const curve = { x: [5, 10, 14], y: [1, 2, 3], end: [false, true, false], frames: [50, 100, NaN] };
+  const curve = { x: [5, 10, 14], y: [1, 2, 3], end: [false, true, false], frames: [50, 100, NaN], from: [0, 0, 10] };
   assert.deepEqual(front.along(curve, "seconds"), [5, 10, 14]);
   assert.deepEqual(front.along(curve, "frames"), [50, 100, NaN]);
   assert.deepEqual(front.along(curve, "phases").map((p) => p.toFixed(1)), ["0.5", "1.0", "1.4"]);
   assert.deepEqual(front.smoothed(curve, 0.5), [1, 2, 2.25]);
-  assert.deepEqual(front.along(curve, "phases", 3).map((p) => p.toFixed(1)), ["3.5", "4.0", "4.4"]); // weights of three phases
+  const heir = { ...curve, x: [45, 50, 54], from: [40, 40, 50] }; // of weights that were trained for 40 s, in three phases
+  assert.deepEqual(front.along(heir, "phases", 3).map((p) => p.toFixed(1)), ["3.5", "4.0", "4.4"]);
   assert.equal(front.phasesTaken({ pips: "---cr" }), 3);
   assert.deepEqual(front.phaseBands([0, 1].map((taken) => ({ xs: curve.x, curve, taken }))), []); // one in each phase
   const other = { ...curve, y: [0, 4, 0] };

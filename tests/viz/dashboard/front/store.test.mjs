@@ -113,10 +113,10 @@ test("a beat draws nothing, and tells of a loss", (t) => {
 test("spans and points are read from tables that begin anywhere", (t) => {
   const { model, store } = opened(t);
   const spans = table([1, 0, 5, 2, 1.5, NaN, 1]);
-  const points = table([5, 0, -1, 0, NaN], [5, 2, 3, 1, NaN], [6, 1, 4, 0, NaN]);
+  const points = table([5, 0, -1, 0, NaN, 0], [5, 2, 3, 1, NaN, 0], [6, 1, 4, 0, NaN, 0]);
   model.tell(message("snapshot", 1, { trials: [trial(5), trial(6)] }), [spans, points]);
   assert.deepEqual(store.spans[1], { slot: 0, trial: 5, phase: 2, from: 1.5, to: NaN, outcome: META.outcomes[1] });
-  assert.deepEqual(store.curves.get(5), { x: [0, 2], y: [-1, 3], end: [false, true], frames: [NaN, NaN] });
+  assert.deepEqual(store.curves.get(5), { x: [0, 2], y: [-1, 3], end: [false, true], frames: [NaN, NaN], from: [0, 0] });
   model.tell(message("delta", 2, { dropped: [6] }), NOTHING);
   assert.deepEqual([...store.curves.keys()], [5]);
 });
@@ -252,7 +252,7 @@ test("a closed store neither asks nor listens", (t) => {
 
 test("thinning halves a curve and keeps its extremes and the ends of its phases", () => {
   const y = Array.from({ length: 400 }, (_, k) => Math.sin(k) + (k === 201 ? 9 : 0) - (k === 302 ? 9 : 0));
-  const curve = { x: y.map((_, k) => k), y, end: y.map((_, k) => k === 33 || k === 399), frames: y.map((_, k) => 4 * k) };
+  const curve = { x: y.map((_, k) => k), y, end: y.map((_, k) => k === 33 || k === 399), frames: y.map((_, k) => 4 * k), from: y.map(() => 0) };
   const kept = front.thinned(curve);
   assert.ok(kept.x.length >= 200 && kept.x.length <= 202, `${kept.x.length} points`);
   assert.deepEqual([Math.max(...kept.y), Math.min(...kept.y)], [Math.max(...y), Math.min(...y)]);
@@ -266,7 +266,7 @@ test("a curve of more phases than there is room for keeps their ends, and is not
   model.tell(message("snapshot", 1, { trials: Array.from({ length: 2000 }, (_, k) => trial(k)) }), NOTHING); // 64 points each
   let [known, thinned] = [null, 0];
   for (let phase = 0; phase < 400; phase++) {
-    model.tell(message("delta", 2 + phase), [table(), table([5, phase + 0.5, 0, 0, NaN], [5, phase + 1, 1, 1, NaN])]);
+    model.tell(message("delta", 2 + phase), [table(), table([5, phase + 0.5, 0, 0, NaN, 0], [5, phase + 1, 1, 1, NaN, 0])]);
     if (store.curves.get(5) !== known) [known, thinned] = [store.curves.get(5), thinned + 1];
   }
   assert.equal(known.end.filter(Boolean).length, 400);

@@ -196,17 +196,17 @@ test("HyperTrick's modes have the paper's names", () => {
 });
 
 test("survival tells fates, what was expected and the selected trial", () => {
-  const fates = { continued: 2, finished: 0, stopped: 1, failed: 0, running: 1 };
+  const fates = { continued: 1, waiting: 1, finished: 0, stopped: 1, failed: 0, running: 1 };
   const phases = [{ phase: 0, began: 4, mode: "collecting", reported: 3, collecting_reports: 4, ...fates }];
   const store = storeOf({ survival: phases }, [table([0, 0, 7, 0, 0, 4, 0]), table()]);
   const words = front.drawSurvival(makeCanvas().canvas, scene(store, { selected: [7] }))(300, 100).words;
   assert.deepEqual(words, [
-    "phase 0: 4 began", "2 went on", "1 stopped", "1 running", "4 expected", "2 at least", "collecting (DCM): 3 of 4 reports", "a selected trial is among them",
+    "phase 0: 4 began", "1 went on", "1 waiting", "1 stopped", "1 running", "4 expected", "2 at least", "collecting (DCM): 3 of 4 reports", "a selected trial is among them",
   ]);
 });
 
 test("the nearest point of a curve is found, with what its trial is", () => {
-  const points = table([5, 0, 0, 0, NaN], [5, 60, 10, 1, NaN], [6, 60, -10, 1, NaN]);
+  const points = table([5, 0, 0, 0, NaN, 0], [5, 60, 10, 1, NaN, 0], [6, 60, -10, 1, NaN, 0]);
   const trials = [trial(5, { state: "stopped", why: "rank 3", config: { lr: 0.25, optimizer: "adam" } }), trial(6)];
   const told = found(front.drawCurves(makeCanvas().canvas, scene(storeOf({ trials }, [table(), points]), { selected: [5] })));
   assert.deepEqual([...told.keys()].sort(), [5, 6]);
@@ -214,7 +214,7 @@ test("the nearest point of a curve is found, with what its trial is", () => {
 });
 
 test("a score that is no number takes no axis from the others", () => {
-  const points = table([5, 60, NaN, 1, NaN], [6, 60, -10, 1, NaN], [6, 90, 10, 1, NaN], [7, 60, 0, 1, NaN]);
+  const points = table([5, 60, NaN, 1, NaN, 0], [6, 60, -10, 1, NaN, 0], [6, 90, 10, 1, NaN, 0], [7, 60, 0, 1, NaN, 0]);
   const store = storeOf({ trials: [trial(5), trial(6), trial(7)] }, [table(), points]);
   const { canvas, words } = makeCanvas();
   const told = found(front.drawCurves(canvas, scene(store, { bands: true, smooth: 0.6 })));
@@ -224,7 +224,7 @@ test("a score that is no number takes no axis from the others", () => {
 });
 
 test("a file of curves goes on behind a score that is no number", () => {
-  const points = table([5, 0, NaN, 0, NaN], [5, 30, 1, 0, NaN], [5, 60, NaN, 1, NaN], [5, 90, 2, 1, NaN]);
+  const points = table([5, 0, NaN, 0, NaN, 0], [5, 30, 1, 0, NaN, 0], [5, 60, NaN, 1, NaN, 0], [5, 90, 2, 1, NaN, 0]);
   const seen = scene(storeOf({ trials: [trial(5)] }, [table(), points]), { selected: [5] });
   globalThis.document = { createElement: () => ({ getContext: () => ({ measureText: (words) => ({ width: 6 * words.length }) }) }) };
   try {
@@ -236,7 +236,7 @@ test("a file of curves goes on behind a score that is no number", () => {
 });
 
 test("a curve in the table goes on behind a score that is no number", () => {
-  const store = storeOf({ trials: [trial(5)] }, [table(), table([5, 0, 1, 0, NaN], [5, 30, NaN, 1, NaN], [5, 60, 2, 1, NaN])]);
+  const store = storeOf({ trials: [trial(5)] }, [table(), table([5, 0, 1, 0, NaN, 0], [5, 30, NaN, 1, NaN, 0], [5, 60, 2, 1, NaN, 0])]);
   const told = [];
   globalThis.document = { createElementNS: () => ({ setAttribute: (...given) => told.push(given), append() {} }) };
   try {
@@ -249,7 +249,7 @@ test("a curve in the table goes on behind a score that is no number", () => {
 
 test("a curve of one point is a dot", () => {
   const { canvas, calls } = makeCanvas();
-  front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN])])));
+  front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN, 0])])));
   assert.equal(calls.filter(([name]) => name === "arc").length, 1);
 });
 
@@ -307,7 +307,7 @@ test("a hyperparameter that applies to no visible trial is said to, and no phase
 
 test("trials that confirm others are no points, lines or bands of a search", () => {
   const trials = [trial(5, { phases: 1, last: 2 }), trial(6, { phases: 1, last: 3, confirms: true, candidate: 5 })];
-  const store = storeOf({ trials }, [table(), table([5, 60, 2, 1, NaN], [6, 60, 3, 1, NaN])]);
+  const store = storeOf({ trials }, [table(), table([5, 60, 2, 1, NaN, 0], [6, 60, 3, 1, NaN, 0])]);
   for (const view of [front.drawScores, front.drawParallel]) assert.deepEqual([...found(view(makeCanvas().canvas, scene(store))).keys()], [5]);
   const drawn = (bands) => {
     const { canvas, calls } = makeCanvas();
@@ -358,7 +358,7 @@ test("beside other studies a line has its own study's colour and dash, in every 
   const studies = [side("one", "#00f", []), side("none yet", "#0f0", [1, 2]), side("two", "#f00", [6, 3])];
   studies[1].best = [];
   const trials = [trial(0, { study: 0, last: 1, config: { study: "b", lr: 0.1 } }), trial(200000, { study: 2, last: 2, config: { study: "a", lr: 0.2 } })];
-  const points = table([0, 1, 1, 1, NaN], [0, 2, 2, 1, NaN], [200000, 1, 3, 1, NaN], [200000, 2, 4, 1, NaN]);
+  const points = table([0, 1, 1, 1, NaN, 0], [0, 2, 2, 1, NaN, 0], [200000, 1, 3, 1, NaN, 0], [200000, 2, 4, 1, NaN, 0]);
   const store = storeOf({ studies, trials }, [table(), points]);
   for (const view of [front.drawCost, front.drawCurves, front.drawParallel]) {
     const { canvas, calls } = makeCanvas();
@@ -397,7 +397,7 @@ test("rates: no line across a time in which nobody told any", () => {
 test("a rectangle over curves, points and axes becomes the filter", () => {
   const done = { state: "stopped", phases: 1 };
   const trials = [trial(5, { ...done, last: 10, config: { lr: 0.1 } }), trial(6, { ...done, last: -10, config: { lr: 0.2 } })];
-  const store = storeOf({ trials }, [table(), table([5, 60, 10, 1, NaN], [6, 60, -10, 1, NaN])]);
+  const store = storeOf({ trials }, [table(), table([5, 60, 10, 1, NaN, 0], [6, 60, -10, 1, NaN, 0])]);
   const upper = (view) => view(makeCanvas().canvas, scene(store)).brush(0, 0, 640, 85); // its lower half has trial 6
   assert.deepEqual(upper(front.drawCurves), ["trial:", "trial:5"]);
   assert.deepEqual(upper(front.drawScores), ["trial:", "trial:5"]);
@@ -454,19 +454,19 @@ test("a line leaves out the axes of what its trial does not have", () => {
 });
 
 test("scores on a logarithmic axis, where all are above nothing", () => {
-  const positive = table([5, 30, 1, 0, NaN], [5, 60, 1000, 1, NaN]);
+  const positive = table([5, 30, 1, 0, NaN, 0], [5, 60, 1000, 1, NaN, 0]);
   const drawn = (points, look) => {
     const { canvas, words } = makeCanvas();
     front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), points]), look));
     return words();
   };
   assert.ok(["1", "10", "100", "1000", "score (log)"].every((tick) => drawn(positive, { logY: true }).includes(tick)));
-  const near = table([5, 30, 2.1, 0, NaN], [5, 60, 8, 1, NaN]);
+  const near = table([5, 30, 2.1, 0, NaN, 0], [5, 60, 8, 1, NaN, 0]);
   assert.ok(["2", "5"].every((tick) => drawn(near, { logY: true }).includes(tick))); // within a decade
-  const nearer = table([5, 30, 2.4, 0, NaN], [5, 60, 4.1, 1, NaN]);
+  const nearer = table([5, 30, 2.4, 0, NaN, 0], [5, 60, 4.1, 1, NaN, 0]);
   assert.ok(["2.4", "4.1"].every((tick) => drawn(nearer, { logY: true }).includes(tick)));
   assert.ok(drawn(positive, {}).includes("score"));
-  assert.ok(drawn(table([5, 60, -1, 1, NaN]), { logY: true }).includes("score (not all above 0: linear)"));
+  assert.ok(drawn(table([5, 60, -1, 1, NaN, 0]), { logY: true }).includes("score (not all above 0: linear)"));
 });
 
 test("rows of slots are 6 pixels high until the chart is expanded", () => {

@@ -12,12 +12,13 @@ function phasesTaken(trial) {
 function along(curve, axis, taken = 0) {
   if (axis === "seconds") return curve.x;
   if (axis === "frames") return curve.frames;
-  let [phase, from, length] = [0, 0, curve.x[curve.end.indexOf(true)] ?? curve.x[curve.x.length - 1] ?? 1];
-  const ends = curve.x.filter((_, k) => curve.end[k]);
-  return curve.x.map((x, k) => {
-    length = ends[phase] === undefined ? Math.max(length, (x - from) * 1.01) : ends[phase] - from;
-    const at = taken + phase + (length > 0 ? (x - from) / length : 1);
-    if (curve.end[k]) [phase, from] = [phase + 1, x];
+  const trained = curve.x.map((x, k) => x - curve.from[k]); // in the phase
+  const lengths = trained.filter((_, k) => curve.end[k]);
+  let [phase, length] = [0, lengths[0] ?? trained[trained.length - 1] ?? 1];
+  return trained.map((soFar, k) => {
+    length = lengths[phase] ?? Math.max(length, soFar * 1.01);
+    const at = taken + phase + (length > 0 ? soFar / length : 1);
+    if (curve.end[k]) phase += 1;
     return at;
   });
 }

@@ -12,7 +12,8 @@ function headline(store) {
   if (now.left_s && !store.silent) parts.push(leftOf(now.left_s));
   const ended = now.state === "ended";
   const besides = now.trials_started - now.trials_asked; // for people: clones, and trials that confirm others
-  const asked = `${now.trials_asked} of ${Math.max(meta.n_trials, now.trials_asked)} trials begun${besides ? ` and ${besides} besides` : ""}`;
+  const most = `${meta.may_be_fewer ? "at most " : ""}${Math.max(meta.n_trials, now.trials_asked)}`;
+  const asked = `${now.trials_asked} of ${most} trials begun${besides ? ` and ${besides} besides` : ""}`;
   const started = meta.n_trials && !ended ? asked : soMany(now.trials_started, "trial");
   const phases = now.expected_phases && !ended ? `${now.phases_ended} of about ${Math.round(now.expected_phases)} phases` : soMany(now.phases_ended, "phase");
   parts.push(started, `${phases} ended`);

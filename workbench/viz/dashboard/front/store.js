@@ -43,7 +43,7 @@ function makeStore(model) {
     meta: null,
     trials: new Map(), // trial → row; `told` is its state but for the study's
     spans: [], // index → {slot, trial, phase, from, to, outcome}
-    curves: new Map(), // trial → {x: [], y: [], end: [], frames: []}
+    curves: new Map(), // trial → {x: [], y: [], end: [], frames: [], from: []}
     rates: [], // samples: seconds, then a value a name in meta.rates
     log: [], // lines, each of a list: decisions, continues or troubles
     wished: [], // what the kernel has not even heard of: a running cell may hold it up
@@ -133,13 +133,17 @@ function makeStore(model) {
   return store;
 }
 
+// How a trial stands in a study that stands so, within a phase or not, as workbench.core.ledger.standing_in.
+function standingIn(study, trial, inPhase) {
+  if (trial !== "running" || study === "running") return trial;
+  if (study === "paused") return inPhase ? trial : "set aside";
+  return "cut off";
+}
+
 // A trial does not run where nothing does, and does again when its study goes on: no row comes of it either time.
 function stand(store) {
-  const study = store.now.state;
   for (const trial of store.trials.values()) {
-    let state = trial.told;
-    if (state === "running" && study === "paused" && !trial.in_phase) state = "set aside";
-    else if (state === "running" && !["running", "paused"].includes(study)) state = "cut off";
+    const state = standingIn(store.now.state, trial.told, trial.in_phase);
     if (state === trial.state) continue;
     trial.state = state;
     store.version++;
@@ -168,14 +172,15 @@ function apply(store, content, buffers) {
   for (const trial of content.dropped ?? []) store.curves.delete(trial);
   const points = floats(buffers[1]);
   const most = Math.max(64, MOST_POINTS / Math.max(1, store.trials.size));
-  for (let k = 0; k < points.length; k += 5) {
+  for (let k = 0; k < points.length; k += 6) {
     const trial = points[k];
-    if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [], frames: [] });
+    if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [], frames: [], from: [] });
     const curve = store.curves.get(trial);
     curve.x.push(points[k + 1]);
     curve.y.push(points[k + 2]);
     curve.end.push(points[k + 3] > 0);
     curve.frames.push(points[k + 4]);
+    curve.from.push(points[k + 5]); // the x where its phase began
     if (curve.x.length <= Math.max(most, curve.full ?? 0)) continue;
     const kept = thinned(curve);
     store.curves.set(trial, { ...kept, full: 2 * kept.x.length }); // the ends of many phases are more, and stay
@@ -203,14 +208,14 @@ function floats(view) {
 
 // Half the points: of every four, the lowest and the highest, and all ends of phases.
 function thinned(curve) {
-  const kept = { x: [], y: [], end: [], frames: [] };
+  const kept = { x: [], y: [], end: [], frames: [], from: [] };
   for (let k = 0; k < curve.x.length; k += 4) {
     const group = [k, k + 1, k + 2, k + 3].filter((j) => j < curve.x.length);
     const low = group.reduce((a, b) => (curve.y[b] < curve.y[a] ? b : a));
     const high = group.reduce((a, b) => (curve.y[b] > curve.y[a] ? b : a));
     for (const j of group) {
       if (j !== low && j !== high && !curve.end[j]) continue;
-      for (const column of ["x", "y", "end", "frames"]) kept[column].push(curve[column][j]);
+      for (const column of Object.keys(kept)) kept[column].push(curve[column][j]);
     }
   }
   return kept;

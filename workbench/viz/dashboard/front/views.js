@@ -170,13 +170,15 @@ function nextIn(phase) {
   return [`collecting (DCM): ${phase.reported} of ${phase.collecting_reports} reports`];
 }
 
-const FATES = [["continued", "went on"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
+const FATES = [["continued", "went on"], ["waiting", "waiting"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
 
 function drawSurvival(canvas, { store, own, colors }) {
   const { pen, width, height } = ready(canvas, FIGURE);
   const phases = store.now.survival;
   if (!phases.length) return none(pen, width, height, colors, "no phase has begun yet");
   const { expected, minimum } = store.meta;
+  const under = standingIn(store.now.state, "running", true); // what is under way, or was when the study broke off
+  const color = { ...store.meta.states, continued: colors.neutral, waiting: store.meta.states.paused, running: store.meta.states[under] };
   const most = Math.max(1, ...phases.map((p) => p.began), ...expected);
   const box = boxOf(width, height, 48, 48);
   const room = box.width / phases.length;
@@ -188,7 +190,7 @@ function drawSurvival(canvas, { store, own, colors }) {
   phases.forEach((phase) => {
     let below = 0;
     for (const [key] of FATES) {
-      pen.fillStyle = key === "continued" ? colors.neutral : store.meta.states[key];
+      pen.fillStyle = color[key];
       const [y0, y1] = [py(below), py((below += phase[key]))];
       pen.fillRect(px(phase.phase) - bar / 2, y1, bar, Math.max(0, y0 - y1 - (phase[key] ? 1 : 0)));
     }
@@ -214,7 +216,7 @@ function drawSurvival(canvas, { store, own, colors }) {
   return (mx) => {
     const phase = phases[Math.round(((mx - box.left) / box.width) * phases.length - 0.5)];
     if (!phase) return null;
-    const words = FATES.filter(([key]) => phase[key]).map(([key, name]) => `${phase[key]} ${name}`);
+    const words = FATES.filter(([key]) => phase[key]).map(([key, name]) => `${phase[key]} ${key === "running" ? under : name}`);
     if (expected.length > phase.phase) words.push(`${short(expected[phase.phase])} expected`);
     if (minimum.length > phase.phase) words.push(`${short(minimum[phase.phase])} at least`);
     words.push(...nextIn(phase));
