@@ -59,13 +59,60 @@ def test_on_a_plateau_the_lower_number_ranks_higher_and_of_four_one_copies(lost)
     assert scheduler.ask().parent == lost
 
 
-def test_a_copy_not_yet_begun_can_itself_be_copied() -> None:
-    """Its weights are its donor's, so the donor's trial is the parent."""
+def test_nobody_is_held_against_a_copy_before_it_has_reported_nor_copies_it() -> None:
+    """A lucky score would else go from copy to copy, though no weights come to it again."""
+    scheduler = begun(3, share=0.34, explore=False)
+    told(scheduler, 0, 0, 10.0)
+    told(scheduler, 2, 0, 5.0)
+    assert told(scheduler, 1, 0, 1.0) == ("stop", "exploited")
+    copy = scheduler.ask()
+    assert (copy.trial, copy.parent, copy.phase) == (3, 0, 1)
+    assert told(scheduler, 0, 1, -100.0) == ("stop", "exploited")  # it collapses: the copy has no score to copy it for
+    assert scheduler.ask().parent == 2
+    assert told(scheduler, 3, 1, 7.0) == ("continue", "kept")  # second of those that have a score of their own
+    assert told(scheduler, 2, 1, 6.0) == ("stop", "exploited")
+    assert scheduler.ask().parent == 3
+
+
+def test_a_copy_made_late_goes_on_from_the_newer_weights_and_from_their_scores() -> None:
+    scheduler = begun(3, exploit="t-test", explore=False)
+    for trial, score in ((0, 10.0), (1, 10.5), (2, 11.0)):
+        told(scheduler, trial, 0, score)
+    loser = next(trial for trial in range(3) if told(scheduler, trial, 1, -math.inf)[1] == "exploited")
+    heir, donor = scheduler._member_of[loser], scheduler._member_of[loser].weights
+    told(scheduler, donor, 1 if donor > loser else 2, 12.0)
+    assert scheduler.ask().parent == donor
+    assert heir.scores[-1] == 12.0
+
+
+def test_a_failed_member_copies_one_that_is_yet_to_report_where_there_is_no_other() -> None:
     scheduler = begun(2, share=0.5)
     told(scheduler, 0, 0, 5.0)
-    assert told(scheduler, 1, 0, 1.0) == ("stop", "exploited")  # queued as 0's copy with score 5
-    assert told(scheduler, 0, 1, 2.0) == ("stop", "exploited")
-    assert [(r.trial, r.parent, r.phase) for r in (scheduler.ask(), scheduler.ask())] == [(2, 0, 1), (3, 0, 2)]
+    assert told(scheduler, 1, 0, 1.0) == ("stop", "exploited")
+    assert told(scheduler, 0, 1, math.nan, failed=True) == ("stop", "failed")
+    assert [(r.trial, r.parent) for r in (scheduler.ask(), scheduler.ask())] == [(2, 0), (3, 0)]
+
+
+@pytest.mark.parametrize("nodes", [10, 2])
+def test_weights_go_on_being_trained_however_much_luck_there_is_in_scores(nodes) -> None:
+    """A phase adds 1 to a score whose noise is 3: of 20 phases weights had seen 4 to 16, ever again the same ones."""
+    scheduler, rng = PBT(SPACE, 10, 20, seed=1), np.random.default_rng(1)
+    trained: dict[int, int] = {}
+    running: list[tuple[float, int, int]] = []  # when a trial's phase ends
+    now = 0.0
+    while True:
+        while len(running) < nodes and (run := scheduler.ask()) is not None:
+            trained.setdefault(run.trial, trained.get(run.parent, 0))
+            running.append((now + rng.normal(1, 0.1), run.trial, run.phase))
+        if not running:
+            break
+        running.remove(first := min(running))
+        now, trial, phase = first
+        trained[trial] += 1
+        if told(scheduler, trial, phase, trained[trial] + rng.normal(0, 3))[0] == "continue":
+            running.append((now + rng.normal(1, 0.1), trial, phase + 1))
+    last = [trained[member.trial] for member in scheduler._members]
+    assert sum(last) / len(last) > 15
 
 
 def test_the_tournament_copies_whoever_is_better_of_two() -> None:

@@ -58,7 +58,7 @@ class MFPBT(PBT):
     def _donor(self, member: Member) -> tuple[Member | None, dict[str, Any]]:
         donor, why = super()._donor(member)
         own = self._rivals(member)
-        others = [m for m in self._members if m.scores and m not in own]
+        others = [m for m in self._members if self._measured(m) and m not in own]
         best = max(others, key=lambda m: m.scores[-1], default=None)
         if donor is None or best is None or best.scores[-1] <= donor.scores[-1]:
             return donor, why

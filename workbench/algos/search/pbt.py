@@ -27,7 +27,9 @@ class PBT:
 
     A config never changes under a trial: the loser's trial is stopped, and the member goes on as a new trial whose
     parent is the donor's and whose first phase is the member's next one. The log thus holds every lineage. Members are
-    judged asynchronously, each against the latest scores of the others (Algorithm 1).
+    judged asynchronously, each against the latest scores of the others (Algorithm 1). The paper evaluates a copy at
+    once; here its first phase does: until it has reported, none is held against it and none copies it. With its
+    donor's score it would hand on for ever a lucky one that no weights came to again.
 
     The paper says nothing of equal scores. The member with the lower number ranks higher: on a plateau, where all are
     equal, ``truncation`` copies at its usual rate; ``t-test`` and ``tournament`` copy nobody.
@@ -99,6 +101,9 @@ class PBT:
     _members: "list[Member]" = field(init=False, repr=False, compare=False)
     _member_of: "dict[int, Member]" = field(init=False, default_factory=dict, repr=False, compare=False)
     _waiting: "list[tuple[int, int, Member]]" = field(init=False, default_factory=list, repr=False, compare=False)
+    _past: dict[int, tuple[list[float], list[float]]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )  # trial → the last scores and returns of the weights that it trained
 
     trials_in_reasons = ("donor", "config_of")
     _repr_html_ = settings_html
@@ -177,6 +182,7 @@ class PBT:
         member = entry[2]
         if member.heir is not None:
             run = self._trials.child(*member.heir, member.phase)
+            member.scores, member.returns = map(list, self._past[member.heir[1]])
             member.heir = None
         elif member.trial is not None:
             run = self._trials.resume(member.trial)
@@ -207,6 +213,7 @@ class PBT:
         member.scores = [*member.scores, score][-max(self.last_scores, 2) :]  # a rise takes two
         member.returns = [*member.returns, *report.returns][-self.last_scores :]
         member.weights = report.trial
+        self._past[report.trial] = member.scores, member.returns
         self._learn(member)
         if member.phase == self.n_phases:
             self._trials.end(report.trial)
@@ -249,7 +256,8 @@ class PBT:
         if not self.copy_weights and member.weights is not None:  # one that failed at once has none of its own
             source, why["config_of"] = member, donor.weights
         assert source.weights is not None
-        member.scores, member.returns, member.weights = list(source.scores), list(source.returns), source.weights
+        member.scores, member.returns = map(list, self._past[source.weights])
+        member.weights = source.weights
         member.heir = (self._changed(member, config) if self.explore else config, source.weights)
         self._queue(member)
         return Decision(Verdict.STOP, {**why, "donor": source.weights})
@@ -261,7 +269,8 @@ class PBT:
     def _replace_failed(self, member: "Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
         self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
-        ranked = [rival for rival in self._ranked(member) if rival is not member]
+        others = [rival for rival in self._rivals(member) if rival is not member and rival.scores]
+        ranked = _best_first([rival for rival in others if self._measured(rival)] or others)
         top = ranked[: max(1, floored(self.share * len(ranked)))]
         if not top or self.exploit == "none" or member.phase >= self.n_phases:
             member.over, member.scores, member.returns = True, [], []
@@ -274,9 +283,14 @@ class PBT:
         """Those a member is judged with, itself among them: all."""
         return self._members
 
+    def _measured(self, member: "Member") -> bool:
+        """Whether its score is that of its weights, and not of those that it is yet to train."""
+        trained = member.weights == member.trial and member.heir is None
+        return bool(member.scores) and (trained or not self.copy_weights)
+
     def _ranked(self, member: "Member") -> "list[Member]":
-        """Those of them that have a score, best first; of equal scores the lower number."""
-        return sorted((m for m in self._rivals(member) if m.scores), key=lambda m: (-m.scores[-1], m.index))
+        """Those of them that have a score of their own, best first; of equal scores the lower number."""
+        return _best_first([rival for rival in self._rivals(member) if self._measured(rival)])
 
     def _donor(self, member: "Member") -> "tuple[Member | None, dict[str, Any]]":
         """Whom to copy, if anybody, and why."""
@@ -313,9 +327,10 @@ class PBT:
             return float(ttest_ind(a, b, equal_var=False).pvalue)
 
     def _n_top(self, member: "Member", n_ranked: int) -> int:
-        """How many are the top share of those that have a score, and the bottom share: one at least once all have."""
-        n = floored(self.share * n_ranked)
-        return max(n, 1) if n_ranked == sum(not m.over for m in self._rivals(member)) else n
+        """How many of those ranked are the top, and the bottom: a share of all who reported, one once all have."""
+        reported = [bool(rival.scores) for rival in self._rivals(member) if not rival.over]
+        n = floored(self.share * sum(reported))
+        return min(max(n, 1) if all(reported) else n, n_ranked // 2)
 
     def _changed(self, member: "Member", config: Config) -> Config:
         """Perturb every hyperparameter, or draw it anew (Sec. 4.1.1)."""
@@ -340,6 +355,11 @@ class Member:
     weights: int | None = None  # trial whose last checkpoint holds its weights
     heir: tuple[Config, int] | None = None  # config and parent of the trial it goes on as
     over: bool = False  # failed, and not replaced
+
+
+def _best_first(members: list[Member]) -> list[Member]:
+    """Sort by score; of equal ones the lower number comes first."""
+    return sorted(members, key=lambda member: (-member.scores[-1], member.index))
 
 
 def _one_of(members: list[Member], rng: np.random.Generator) -> Member:
