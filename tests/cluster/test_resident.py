@@ -11,7 +11,7 @@ from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.parcel import parcelled
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask
-from workbench.core.errors import CheckpointError
+from workbench.core.errors import CheckpointError, NoState
 from workbench.core.protocols import Job
 
 
@@ -143,8 +143,21 @@ def test_a_copy_goes_back_to_a_checkpoint_of_its_own_and_then_to_its_donors(
 def test_a_copy_of_whose_weights_none_are_left_fails_and_never_begins_anew(store, ended) -> None:
     start = run_in(store, 0, range(2), range(2))
     name = run_in(store, 1, range(2, 2 + ended), range(9)) if ended else start
-    with pytest.raises(CheckpointError, match=r"trial 1 began with the weights of trial-00000/phase-001, and nothing"):
+    with pytest.raises(
+        CheckpointError, match=r"trial 1 has its weights from trial-00000/phase-001, and there is nothing"
+    ):
         Resident().bring_up(copied(store, 2 + ended, name, start, 2))
+
+
+def test_of_a_trial_that_saves_nothing_there_is_no_copy(store) -> None:
+    class Stateless(Deterministic):
+        def load(self, path: Path) -> None:
+            raise NoState("it yielded no state")
+
+    start = run_in(store, 0, range(2), ())
+    due = replace(copied(store, 2, start, start, 2), factory=parcelled(Stateless, store.root))
+    with pytest.raises(NoState, match=r"trial 1 has its weights from .* go on from: it yielded no state"):
+        Resident().bring_up(due)
 
 
 def test_a_trial_whose_parent_had_no_weights_begins_anew_where_it_began(store) -> None:

@@ -54,6 +54,14 @@ def test_without_a_state_a_trial_runs_again_from_its_start_unreported_and_it_is_
     assert [event.trial for event in events_of(study) if "recovered" in event.data]
 
 
+def test_what_yields_no_state_hands_no_weights_on_and_a_study_that_wants_them_stops(client, tmp_path) -> None:
+    scheduler = PBT(SPACE, 2, 3, exploit="none")  # each goes on as another trial, whoever is ahead
+    study = Study("copies", scheduler, own.forgetful, db=tmp_path / "kb.db", client=client, max_retries=9)
+    with pytest.raises(FirstTrialsFailed, match=r"NoState: trial \d has .*forgetful \(own.py:\d+\) yielded no") as err:
+        study.run()
+    assert "yield score, state lets it go on); correct it and resume the study" in str(err.value)
+
+
 def test_a_wrong_function_is_told_by_name_and_line_before_anything_is_written_or_by_its_first_trials(
     client, tmp_path
 ) -> None:

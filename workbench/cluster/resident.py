@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from workbench.cluster.task import PhaseTask
-from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.errors import CheckpointError, InvalidInput, NoState
 from workbench.core.failures import named, short
 from workbench.core.protocols import GangFactory, Trainable
 from workbench.core.showing import so_many
@@ -40,7 +40,7 @@ class Resident:
         PlaceAway
             The checkpoints are out of reach.
         CheckpointError
-            The trial began with another's weights, and neither has any left.
+            The trial began with another's weights, and neither has any left; `NoState` where there never were any.
         """
         job, live = task.job, self._live
         due = (task.topic, job.trial, task.rank, job.phase)
@@ -117,10 +117,8 @@ class Resident:
                     again,
                     f"went on from {source or 'the beginning'} and ran {ran} again, because {refused}",
                 )
-        job = task.job
-        raise CheckpointError(
-            f"trial {job.trial} began with the weights of {job.start}, and nothing is left to go on from: {refused}"
-        )
+        job, kind = task.job, NoState if isinstance(refused, NoState) else CheckpointError
+        raise kind(f"trial {job.trial} has its weights from {job.start}, and there is nothing to go on from: {refused}")
 
     def _build(self, task: PhaseTask) -> Trainable:
         self.close()
