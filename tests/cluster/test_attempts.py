@@ -241,19 +241,19 @@ def test_no_two_attempts_bear_the_same_mark_though_they_may_bear_the_same_number
 
 def test_the_next_phase_is_the_same_trials_on_its_slot_and_has_all_its_retries() -> None:
     book, slots = book_of(3, max_retries=1)
-    ((first,),) = book.start(Job(0, 0, {"lr": 0.1}, 41, None, 2), 0.0)
+    ((first,),) = book.start(Job(0, 0, {"lr": 0.1}, 41, "s", 2, True, "s", 0), 0.0)
     book.attempt_lost(first, "crash", "lost", 1.0)
     ((again,),) = book.seat_waiting(1.0)
     book.phase_ended(again, 2.0, ENDED)
     ((second,),) = book.verdict(0, Verdict.CONTINUE, 2.0)
-    assert (second.job, second.number) == (Job(0, 1, {"lr": 0.1}, 41, "c", 2), 0)
+    assert (second.job, second.number) == (Job(0, 1, {"lr": 0.1}, 41, "c", 2, False, "s", 0), 0)
     book.attempt_lost(second, "crash", "lost", 3.0)
     ((again,),) = book.seat_waiting(3.0)
     assert (again.slot, again.number) == (slots[2], 1)
     book.phase_ended(again, 4.0, ENDED)
     book.slot_lost(slots[2], 4.0)
     assert book.verdict(0, Verdict.CONTINUE, 4.0) == []
-    assert list(book.waiting) == [(Job(0, 2, {"lr": 0.1}, 41, "c", 2), 0)]
+    assert list(book.waiting) == [(Job(0, 2, {"lr": 0.1}, 41, "c", 2, False, "s", 0), 0)]
 
 
 def test_the_ranks_that_are_left_are_stopped_when_one_leaves() -> None:

@@ -111,7 +111,7 @@ def test_a_checkpoint_without_one_of_its_files_is_refused(tmp_path) -> None:
 
 
 def kept(store, trial: int = 0) -> list[int]:
-    return sorted(phase for _, phase in store.before(f"trial-{trial:05d}/phase-999"))
+    return sorted(999 - older for _, older in store.before(f"trial-{trial:05d}/phase-999"))
 
 
 def test_the_best_one_is_kept_beside_the_newest(store) -> None:
@@ -132,7 +132,7 @@ def test_older_ones_of_a_trial_are_listed_newest_first(store) -> None:
     for trial, phase in ((0, 0), (0, 1), (0, 2), (0, 3), (1, 0)):
         replace(store, keep=9).save(trained(phase + 1), trial, phase)
     names = [f"trial-00000/phase-00{phase}" for phase in (2, 1, 0)]
-    assert list(store.before("trial-00000/phase-003")) == list(zip(names, (2, 1, 0), strict=True))
+    assert list(store.before("trial-00000/phase-003")) == list(zip(names, (1, 2, 3), strict=True))
 
 
 def test_the_lowest_one_is_kept_where_scores_are_minimised(store) -> None:

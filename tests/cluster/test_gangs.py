@@ -94,7 +94,7 @@ def test_phases_that_rank_0_must_run_again_are_run_again_by_all(executor_of, tmp
     (tmp_path / "checkpoints" / second.data["checkpoint"] / "phase.txt").write_text("7")
     third = run_phase(executor_of(Gang()), 2, second.data["checkpoint"])
     assert third.data["metrics"]["phases_run"] == 3
-    assert "ran phase 1 again" in third.data["recovered"]
+    assert "ran 1 phase again" in third.data["recovered"]
 
 
 def test_a_dropped_gang_ends_on_every_worker_and_its_slot_serves_another(executor_of, tmp_path) -> None:

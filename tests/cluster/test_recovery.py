@@ -44,7 +44,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_the_phase_it_stood_for_run_agai
     third = run_phase(executor_of(Deterministic), 2, second.data["checkpoint"])
     assert third.data["score"] == score_of(CONFIG, 0, 2)
     assert third.data["metrics"]["phases_run"] == 3
-    assert third.data["recovered"].startswith("went on from trial-00000/phase-000 and ran phase 1 again, because ")
+    assert third.data["recovered"].startswith("went on from trial-00000/phase-000 and ran 1 phase again, because ")
     assert "recovered" not in second.data
 
 
@@ -56,7 +56,7 @@ def test_with_no_whole_checkpoint_left_a_trial_begins_again(executor_of, tmp_pat
     spoil(tmp_path, second.data["checkpoint"])
     third = run_phase(executor_of(Deterministic), 2, second.data["checkpoint"])
     assert third.data["metrics"]["phases_run"] == 3
-    assert "went on from the beginning and ran phases 0 to 1 again" in third.data["recovered"]
+    assert "went on from the beginning and ran 2 phases again" in third.data["recovered"]
 
 
 def test_a_donors_checkpoint_is_still_there_when_the_donor_has_gone_on(executor_of, tmp_path) -> None:

@@ -1,5 +1,7 @@
 """Which trial lives on a worker, and what it goes on from where it does not."""
 
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.parcel import parcelled
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask
+from workbench.core.errors import CheckpointError, NoState
 from workbench.core.protocols import Job
 
 
@@ -32,6 +35,26 @@ def task(
 ) -> PhaseTask:
     given = {"study": "study", "topic": "driver", "attempt": 0, **more}
     return PhaseTask(Job(trial, phase, {"lr": 1e-3}, trial, checkpoint), parcelled(kind, store.root), store, **given)
+
+
+def copied(store: CheckpointStore, phase: int, checkpoint: str, start: str | None, first: int) -> PhaseTask:
+    """A phase of trial 1, which began in phase `first` with the weights of `start`."""
+    due = task(store, phase, checkpoint, trial=1)
+    return replace(due, job=replace(due.job, start=start, first=first))
+
+
+def run_in(
+    store: CheckpointStore, trial: int, phases: Iterable[int], damaged: Collection[int], trained: int = 0
+) -> str:
+    """Run phases of a trial that has trained for so many, damage some of its checkpoints, and give the last."""
+    trainable = Deterministic({"lr": 1e-3}, trial)
+    trainable.phase, name = trained, ""
+    for phase in phases:
+        trainable.train_phase(lambda _: None)
+        name = store.save(trainable, trial, phase)
+        if phase in damaged:
+            (Path(store.root) / name / "phase.txt").write_text("77")
+    return name
 
 
 def lives(store: CheckpointStore) -> tuple[Resident, Trial, str]:
@@ -82,24 +105,66 @@ def test_only_the_study_whose_trial_it_is_closes_it(store) -> None:
 @pytest.mark.parametrize(
     ("damaged", "source", "again", "ran"),
     [
-        ((2,), "trial-00000/phase-001", 1, "phase 2"),
-        ((1, 2), "trial-00000/phase-000", 2, "phases 1 to 2"),
-        ((0, 1, 2), "the beginning", 3, "phases 0 to 2"),
+        ((2,), "trial-00000/phase-001", 1, "1 phase"),
+        ((1, 2), "trial-00000/phase-000", 2, "2 phases"),
+        ((0, 1, 2), "the beginning", 3, "3 phases"),
     ],
 )
 def test_from_a_damaged_checkpoint_a_trial_goes_back_to_the_newest_whole_one(
     store, damaged, source, again, ran
 ) -> None:
-    trial = Deterministic({"lr": 1e-3}, 0)
-    for phase in range(3):
-        trial.train_phase(lambda _: None)
-        name = store.save(trial, 0, phase)
-        if phase in damaged:
-            (Path(store.root) / name / "phase.txt").write_text("77")
+    name = run_in(store, 0, range(3), damaged)
     fresh, to_run, told = Resident().bring_up(task(store, 3, name))
     assert (fresh.phase, to_run) == (3 - again, again)
     assert told.startswith(f"went on from {source} and ran {ran} again, because ")
     assert "phase.txt is not what was written" in told
+
+
+@pytest.mark.parametrize("first", [0, 2, 5])  # its donor was ahead, level, or behind
+@pytest.mark.parametrize(
+    ("damaged", "donors", "source", "again"),
+    [
+        ((1,), (), "trial-00001/phase-{}", 1),
+        ((0, 1), (), "trial-00000/phase-001", 2),
+        ((0, 1), (1,), "trial-00000/phase-000", 3),
+    ],
+)
+def test_a_copy_goes_back_to_a_checkpoint_of_its_own_and_then_to_its_donors(
+    store, first, damaged, donors, source, again
+) -> None:
+    start = run_in(store, 0, range(2), donors)
+    name = run_in(store, 1, range(first, first + 2), [first + n for n in damaged], trained=2)
+    copy, to_run, told = Resident().bring_up(copied(store, first + 2, name, start, first))
+    assert (copy.phase, to_run) == (4 - again, again)
+    assert f"went on from {source.format(f'{first:03d}')} and ran {again} phase" in told
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+def test_a_copy_of_whose_weights_none_are_left_fails_and_never_begins_anew(store, ended) -> None:
+    start = run_in(store, 0, range(2), range(2))
+    name = run_in(store, 1, range(2, 2 + ended), range(9)) if ended else start
+    with pytest.raises(
+        CheckpointError, match=r"trial 1 has its weights from trial-00000/phase-001, and there is nothing"
+    ):
+        Resident().bring_up(copied(store, 2 + ended, name, start, 2))
+
+
+def test_of_a_trial_that_saves_nothing_there_is_no_copy(store) -> None:
+    class Stateless(Deterministic):
+        def load(self, path: Path) -> None:
+            raise NoState("it yielded no state")
+
+    start = run_in(store, 0, range(2), ())
+    due = replace(copied(store, 2, start, start, 2), factory=parcelled(Stateless, store.root))
+    with pytest.raises(NoState, match=r"trial 1 has its weights from .* go on from: it yielded no state"):
+        Resident().bring_up(due)
+
+
+def test_a_trial_whose_parent_had_no_weights_begins_anew_where_it_began(store) -> None:
+    name = run_in(store, 1, range(2, 4), range(9))
+    _, again, told = Resident().bring_up(copied(store, 4, name, None, 2))
+    assert again == 2
+    assert told.startswith("went on from the beginning and ran 2 phases again, because ")
 
 
 def test_a_phase_that_was_saved_in_part_is_gone_on_with_once(store) -> None:

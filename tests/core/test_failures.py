@@ -156,6 +156,14 @@ def test_one_function_that_ended_is_enough_where_no_trial_came_further(events, n
     assert (f"as in tune(…, n_phases={n_phases})" in watch.cure) is (n_phases is not None)
 
 
+@pytest.mark.parametrize(("place", "hopeless"), [("", True), ("train.py:12 in build", False)])
+def test_one_copy_of_what_saves_nothing_is_enough_at_any_time(place, hopeless) -> None:
+    watch = Hopeless()
+    for event in (*ended(0, 0), *ended(1, 0), failed(2, "NoState: trial 2 has its weights from …", place, 1)):
+        watch.see(event)
+    assert bool(watch.cause) is hopeless
+
+
 def test_errors_are_alike_by_type_and_place_or_else_by_their_words() -> None:
     placed = "ValueError: x (of 3) (train.py:12 in build)"
     assert error_key(placed) == error_key("rank 1 of 2: ValueError: y (train.py:12 in build)")

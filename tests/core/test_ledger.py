@@ -13,7 +13,7 @@ from tests.support import MemoryLog, RandomTimes
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import Event, Job, Kind
 from workbench.core.size import Size
 from workbench.knowledge import frames_of
 from workbench.knowledge.check import out_of_order
@@ -196,11 +196,17 @@ def test_a_copy_has_the_checkpoint_that_the_scheduler_knows_of_and_a_clone_tells
         Event(Kind.PHASE_ENDED, 2.0, 0, 1, 0, {"score": 2.0, "checkpoint": "a person's"}),
         Event(Kind.RUN, 2.0, 1, 1, data=parent),
         Event(Kind.RUN, 2.0, 2, 0, data={**run, "clone_of": 0, "own_phases": 1, "by": "person"}),
+        Event(Kind.PHASE_ENDED, 3.0, 1, 1, 0, {"score": 3.0, "checkpoint": "its own"}),
+        Event(Kind.DECISION, 3.0, 1, 1, data={"verdict": "pause"}),
+        Event(Kind.RUN, 3.0, 1, 2, data={**parent, "parent": 1}),
     ]
     assert [Ledger(log[:n]).trials[0].mode for n in (3, 4)] == ["finished", None]
-    ledger = Ledger(log)
+    ledger = Ledger(log[:7])
     assert (ledger.job(1).checkpoint, ledger.trials[1].parent_phase) == ("first", 0)
     assert (ledger.job(2).checkpoint, ledger.trials[2].parent, ledger.trials[2].parent_phase) == (None, 0, None)
+    jobs = [Ledger(log).job(number) for number in range(3)]
+    assert jobs[1] == Job(1, 2, {"lr": 0.2}, 1, "its own", start="first", first=1)
+    assert [job.start for job in jobs] == [None, "first", None]
 
 
 def test_the_clock_never_goes_back_and_what_ended_a_study_holds_until_it_goes_on() -> None:

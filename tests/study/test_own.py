@@ -44,7 +44,7 @@ def test_a_copy_goes_on_from_the_state_its_donor_yielded(client, tmp_path) -> No
 def test_without_a_state_a_trial_runs_again_from_its_start_unreported_and_it_is_said_once(client, tmp_path) -> None:
     scheduler = ASHA(SPACE, 9, 9, eta=3)
     study = Study("again", scheduler, own.forgetful, db=tmp_path / "kb.db", client=client, max_retries=9)
-    with pytest.warns(UserWarning, match=r"trial \d went on from the beginning and ran phase.* 0.* again") as said:
+    with pytest.warns(UserWarning, match=r"trial \d went on from the beginning and ran \d phases? again") as said:
         frames = study.run().frames()
     assert len(said) == 1
     assert "forgetful (own.py" in str(said[0].message)
@@ -52,6 +52,14 @@ def test_without_a_state_a_trial_runs_again_from_its_start_unreported_and_it_is_
     for row in frames.phases.itertuples():
         assert row.score == pytest.approx((row.phase + 1) * rates[row.trial])
     assert [event.trial for event in events_of(study) if "recovered" in event.data]
+
+
+def test_what_yields_no_state_hands_no_weights_on_and_a_study_that_wants_them_stops(client, tmp_path) -> None:
+    scheduler = PBT(SPACE, 2, 3, exploit="none")  # each goes on as another trial, whoever is ahead
+    study = Study("copies", scheduler, own.forgetful, db=tmp_path / "kb.db", client=client, max_retries=9)
+    with pytest.raises(FirstTrialsFailed, match=r"NoState: trial \d has .*forgetful \(own.py:\d+\) yielded no") as err:
+        study.run()
+    assert "yield score, state lets it go on); correct it and resume the study" in str(err.value)
 
 
 def test_a_wrong_function_is_told_by_name_and_line_before_anything_is_written_or_by_its_first_trials(

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from workbench.cluster.seats import Release, Seats
@@ -153,7 +154,7 @@ class Attempts:
             return []
         if verdict is Verdict.CONTINUE:
             job, slot = attempt.job, attempt.slot
-            following = Job(trial, job.phase + 1, job.config, job.seed, attempt.checkpoint, job.slot)
+            following = replace(job, phase=job.phase + 1, checkpoint=attempt.checkpoint, keep=False)
             if slot.up and not self.surplus:
                 return [self._submit(following, 0, now, slot, attempt.alive)]
             self.waiting.append((following, 0))  # lost while the trial was held, or to be given back

@@ -226,7 +226,7 @@ class CheckpointStore:
             shutil.move(directory, target)
 
     def before(self, name: str) -> Iterator[tuple[str, int]]:
-        """List the checkpoints of the same trial that are older than `name`, with their phases, newest first.
+        """List the checkpoints of the same trial that are older than `name`, and by how many phases, newest first.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class CheckpointStore:
             phases = self._there.phases(_folder(trial))
         for earlier in reversed(phases):
             if earlier < phase:
-                yield _name(trial, earlier), earlier
+                yield _name(trial, earlier), phase - earlier
 
     def pin(self, name: str) -> None:
         """Keep a checkpoint for good, for another trial starts from it; raises as `check_there`."""

@@ -1,13 +1,15 @@
 """The one trial, or rank of a trial, that lives on a Dask worker from one phase to the next."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
 from workbench.cluster.task import PhaseTask
-from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.errors import CheckpointError, InvalidInput, NoState
 from workbench.core.failures import named, short
 from workbench.core.protocols import GangFactory, Trainable
+from workbench.core.showing import so_many
 
 
 @dataclass
@@ -37,6 +39,8 @@ class Resident:
         ------
         PlaceAway
             The checkpoints are out of reach.
+        CheckpointError
+            The trial began with another's weights, and neither has any left; `NoState` where there never were any.
         """
         job, live = task.job, self._live
         due = (task.topic, job.trial, task.rank, job.phase)
@@ -99,18 +103,22 @@ class Resident:
         return self._live
 
     def _recover(self, task: PhaseTask, refused: CheckpointError) -> tuple[Trainable, int, str]:
-        """Go on from an older checkpoint, or from the beginning; the phases that are missing must be run again."""
-        job = task.job
-        assert job.checkpoint is not None
-        for name, ended in task.store.before(job.checkpoint):
-            trainable, source, first = self._build(task), name, ended + 1
+        """Go on from an older checkpoint, or from the beginning; the phases that are missing must be run again.
+
+        A trial that began with another's weights never begins anew: it would not be what lineage and schedule tell.
+        """
+        for source, again in _before(task):
+            trainable, ran = self._build(task), so_many(again, "phase")
             with suppress(CheckpointError):
-                task.store.load(trainable, name)
-                break
-        else:
-            trainable, source, first = self._build(task), "the beginning", 0
-        again = f"phase {first}" if first == job.phase - 1 else f"phases {first} to {job.phase - 1}"
-        return trainable, job.phase - first, f"went on from {source} and ran {again} again, because {refused}"
+                if source:
+                    task.store.load(trainable, source)
+                return (
+                    trainable,
+                    again,
+                    f"went on from {source or 'the beginning'} and ran {ran} again, because {refused}",
+                )
+        job, kind = task.job, NoState if isinstance(refused, NoState) else CheckpointError
+        raise kind(f"trial {job.trial} has its weights from {job.start}, and there is nothing to go on from: {refused}")
 
     def _build(self, task: PhaseTask) -> Trainable:
         self.close()
@@ -129,6 +137,22 @@ class Resident:
                 )
         self._live = _Live(task.study, task.topic, task.job.trial, task.rank, task.job.phase, trainable)
         return trainable
+
+
+def _before(task: PhaseTask) -> Iterator[tuple[str, int]]:
+    """List what comes before the checkpoint that was refused, the trial's own first, and how many phases it lacks.
+
+    The beginning has no name. A trial that began with another's weights has that one's checkpoints in its place.
+    """
+    job, store = task.job, task.store
+    assert job.checkpoint is not None
+    own = job.phase - job.first
+    if job.checkpoint != job.start:
+        yield from store.before(job.checkpoint)
+        yield job.start or "", own
+    if job.start is not None:
+        for name, older in store.before(job.start):
+            yield name, own + older
 
 
 def _goes_on_within(task: PhaseTask, trainable: Trainable) -> bool:

@@ -62,6 +62,10 @@ class CheckpointError(WorkbenchError):
     """A checkpoint is missing, truncated, foreign or empty: the trial goes on from an older one, or runs again."""
 
 
+class NoState(CheckpointError):
+    """What is trained saves nothing that it, or another, could go on from."""
+
+
 class SchedulerError(WorkbenchError):
     """A scheduler broke its contract: a deadlock, a verdict for an unknown trial, a replay that differs."""
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench.core.errors import EndedTooSoon
+from workbench.core.errors import EndedTooSoon, NoState
 from workbench.core.protocols import Event, Kind
 
 _FEWEST = 3  # failures that are alike, before a study stops by itself
@@ -93,7 +93,8 @@ class Hopeless:
     So many as there are slots must, and three at least. Only exceptions of the trials count, not what befalls workers,
     and not training that diverged: that may be the configurations' fault. A trial counts once, when no attempt is left.
 
-    One is enough if it ended by itself where no trial has come further: the best would all end there.
+    One is enough if it ended by itself where no trial has come further: the best would all end there. So is a copy of a
+    trial that saves nothing: none could be copied.
 
     Attributes
     ----------
@@ -123,6 +124,9 @@ class Hopeless:
         if phase and phase > self._furthest and key.startswith(EndedTooSoon.__name__):
             self.cause = text
             self.cure = f"begin another with n_phases={phase}, as in tune(…, n_phases={phase}), or correct it"
+            return
+        if key.startswith(f"{NoState.__name__}:"):  # with a place it is of the trial's own code
+            self.cause = text
             return
         if phase or event.data.get("why") != "exception" or key.startswith("FloatingPointError"):
             self._armed = False

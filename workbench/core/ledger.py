@@ -63,6 +63,8 @@ class TrialRecord:
     state: TrialState = TrialState.RUNNING
     slot: int | None = None
     checkpoint: str | None = None
+    start: str | None = None  # another's checkpoint, with which it began
+    first: int = 0  # the phase it began in
     pausing: bool = False  # a person wants it set aside when its phase ends
     own_phases: int = 0  # phases left to run for a person, of which the scheduler does not hear
     own: bool = False
@@ -182,14 +184,15 @@ class Ledger:
         parent, data = event.data["parent"], event.data
         trial = self.trials.get(number)
         if trial is None:
-            trial = self.trials[number] = TrialRecord(data["config"], data["seed"], event.at)
+            trial = self.trials[number] = TrialRecord(data["config"], data["seed"], event.at, first=event.phase or 0)
             trial.candidate, trial.confirms = data.get("candidate", number), data.get("confirms", False)
             self.n_asked += data.get("by") != "person"
         if parent != number:  # a trial that is taken up again keeps the parent it came from
             trial.parent = data.get("clone_of") if parent is None else parent
             if parent is not None:  # every phase's end leaves a checkpoint: the newest that the scheduler heard of
                 trial.heard = self.trials[parent].heard
-                trial.checkpoint, phases = trial.heard
+                trial.start, phases = trial.heard
+                trial.checkpoint = trial.start
                 trial.parent_phase = phases - 1
         trial.phase, trial.slot = event.phase or 0, event.slot
         trial.own_phases = int(data.get("own_phases", 0))
@@ -278,7 +281,7 @@ class Ledger:
         """
         t = self.trials[number]
         keep = t.checkpoint is not None and (not t.phases or (t.own and t.checkpoint == t.heard[0]))
-        return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot, keep)
+        return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot, keep, t.start, t.first)
 
     def state(self, number: int) -> TrialState:
         """Tell where a trial stands."""

@@ -239,7 +239,8 @@ def ranks_needed(factory: object) -> int:
 class Job:
     """What an executor needs to put a trial on a slot: the driver's answer to a `Run`.
 
-    With `keep` its checkpoint must outlive the phases that follow it: other trials may start from there.
+    With `keep` its checkpoint must outlive the phases that follow it: other trials may start from there. The trial's
+    first phase was `first`, and it began with the weights of `start`, a checkpoint of another's, or with its own.
     """
 
     trial: int
@@ -249,6 +250,8 @@ class Job:
     checkpoint: str | None = None
     slot: int | None = None
     keep: bool = False
+    start: str | None = None
+    first: int = 0
 
 
 class Kind(StrEnum):

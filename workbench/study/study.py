@@ -78,7 +78,8 @@ class Study:
     fail_fast : bool
         Whether to stop when the first trials, as many as there are slots and three at least, all fail in their first
         phase of the same error: the code is at fault then. Also when a function ends in a phase that no trial has come
-        through: it yields less often than there are phases. The study can be resumed once it is corrected.
+        through: it yields less often than there are phases, or when one that yields no state is to hand weights on. The
+        study can be resumed once it is corrected.
     mode : str
         ``max``, or ``min`` to minimise the score. Scores are logged, tabled and drawn as the trainable gives them.
     max_hours, target_score : float, optional

@@ -58,7 +58,8 @@ class Function:
     It yields a score, or a mapping with a ``score`` and other numbers, once a phase. With ``yield score, state`` it
     hands over a checkpoint: tensors, arrays, numbers, text, bytes, and dicts, lists and tuples of these. That comes
     back as its argument ``state`` (at first ``None``) where the trial goes on in another process, or another trial from
-    it. A function that yields no state runs again from its start there, unreported up to the phase that is due.
+    it. A function that yields no state runs again from its start there, unreported up to the phase that is due; another
+    trial cannot go on from it, and fails.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.errors import CheckpointError, InvalidInput, NoState
 from workbench.core.failures import short
 
 _FILE = "state.pickle"
@@ -51,12 +51,14 @@ def load_state(folder: Path, name: str) -> Any:
 
     Raises
     ------
+    NoState
+        There is none.
     CheckpointError
-        There is none, or it cannot be read.
+        It cannot be read.
     """
     file = next((folder / known for known in (_FILE, _BEFORE) if (folder / known).is_file()), None)
     if file is None:
-        raise CheckpointError(f"{name} yielded no state in {folder} (yield score, state lets it go on)")
+        raise NoState(f"{name} yielded no state in {folder} (yield score, state lets it go on)")
     try:
         return _unpacked(_tensors(file) if file.name == _BEFORE else _Reader(file).load())
     except _UNREADABLE as err:

@@ -73,8 +73,10 @@ class FunctionTrial:
 
         Raises
         ------
-        CheckpointError
+        NoState
             There is none.
+        CheckpointError
+            It cannot be read.
         """
         state = load_state(Path(path), self._name)
         self.close()  # what is under way goes on from elsewhere
