@@ -41,7 +41,7 @@ from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
-from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, driver_of, record
+from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, backup, check, driver_of, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.attached import AttachedStudy
@@ -502,6 +502,25 @@ def test_of_two_studies_begun_at_one_place_before_either_has_saved_the_second_is
     first.run(resume=True)
     first.checkpoint_store.remove()
     assert not (tmp_path / "weights").exists()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_copy_of_a_study_is_not_driven_beside_it_at_one_place_of_checkpoints(study_of, tmp_path, named) -> None:
+    """The copy's lock is its own, and its mark the same; beside the knowledge base kb.db and kb.sqlite share one."""
+    place = tmp_path / "weights" if named else tmp_path / "kb.checkpoints" / "a study"
+    scheduler, go = FullRuns(RandomSearcher(SPACE), 1, 2), tmp_path / "go"
+    study = study_of(checkpoints=place if named else None, scheduler=scheduler, trainable=Waits(str(go), 0))
+    run = study.start()
+    backup(tmp_path / "kb.db", tmp_path / "copy.db")
+    copy = replace(study, db=(tmp_path / "copy.db").rename(tmp_path / "kb.sqlite"))
+    taken = f"that has its checkpoints at {place} is driven by process {os.getpid()} on .*: stop that driver first"
+    with pytest.raises(StudyError, match=taken):
+        copy.start(resume=True)
+    go.touch()
+    assert run.wait(300)
+    assert copy.run(resume=True).frames().state == "ended"
+    copy.checkpoint_store.remove()
+    assert not place.exists()
 
 
 def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(study_of, tmp_path) -> None:

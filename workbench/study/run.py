@@ -65,7 +65,7 @@ class StudyRun(AttachedStudy):
             self._inbox.done()
             past = log.events()
             scheduler, ledger, began = self._take_up(scheduler, log, past)
-            claim_place(study, log.identity)
+            self._place = claim_place(study, log.identity)
         except BaseException:
             log.close()
             raise
@@ -215,6 +215,9 @@ class StudyRun(AttachedStudy):
         from workbench.knowledge.inbox import settle
 
         try:
+            if self._place is not None:
+                with suppress(OSError):  # of a disk that is away
+                    self._place.close()  # first: who sees the study driven by nobody may resume it
             log.close()
             with suppress(Exception):  # they wait on
                 settle(self.db, self.name)

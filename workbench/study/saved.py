@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from workbench.core import record
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
@@ -128,11 +128,12 @@ def refuse_without_checkpoints(study: "Study", past: Sequence[Event]) -> None:
         )
 
 
-def claim_place(study: "Study", identity: str) -> None:
-    """Take a place that was named, for this study alone: another may have begun there and not have saved anything.
+def claim_place(study: "Study", identity: str) -> IO[str] | None:
+    """Take a place for this study alone, and for one driver of it: as long as what `hold_place` gives is open.
 
-    That beside the knowledge base gets no mark: two studies share it only if they are called alike in kb.db and in
-    kb.sqlite, and a mark would outlive a knowledge base that is thrown away.
+    Another may have begun at one that was named, and not have saved anything. That beside the knowledge base gets no
+    mark: two studies share it only if they are called alike in kb.db and in kb.sqlite, and a mark would outlive a
+    knowledge base that is thrown away.
     """
     from workbench.cluster.place import Place
 
@@ -141,6 +142,33 @@ def claim_place(study: "Study", identity: str) -> None:
     _make_place(study)
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
         raise _anothers_place(study.checkpoints, study.name)  # it has just begun there
+    root = study.checkpoint_store.root
+    if "://" not in root:
+        with suppress(OSError):  # which is told once something is saved
+            private_folder(Path(root))
+    return hold_place(root)
+
+
+def hold_place(root: str) -> IO[str] | None:
+    """Lock a folder of checkpoints for one driver: a copy of a knowledge base has other locks, and the same place.
+
+    ``None`` where no lock can be had: at a URL, in a folder that is not there, on a file system that knows none.
+
+    Raises
+    ------
+    StudyError
+        A study is being driven there.
+    """
+    from workbench.cluster.place import DRIVER
+    from workbench.knowledge.lock import hold
+
+    def taken(holder: str) -> StudyError:
+        return StudyError(f"the study that has its checkpoints at {root} is driven by {holder}: stop that driver first")
+
+    if "://" not in root:
+        with suppress(OSError):
+            return hold(Path(root, DRIVER), taken)
+    return None
 
 
 def pin_parents(study: "Study", ledger: Ledger) -> None:
