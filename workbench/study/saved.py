@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -169,6 +169,12 @@ def hold_place(root: str) -> IO[str] | None:
         with suppress(OSError):
             return hold(Path(root, DRIVER), taken)
     return None
+
+
+def remove_checkpoints(store: "CheckpointStore") -> None:
+    """Remove a study's checkpoints, unless a copy is driven with them; raises as `hold_place` and `Place.remove`."""
+    with hold_place(store.root) or nullcontext():
+        store.remove()
 
 
 def pin_parents(study: "Study", ledger: Ledger) -> None:
