@@ -89,7 +89,7 @@ class StudyRun(AttachedStudy):
             study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
         )
         warn_of_new_code(study.name, past, record)
-        refuse_without_checkpoints(study, past)
+        refuse_without_checkpoints(study, past, ledger)
         for event in past:
             self._progress.see(event)
         settings = {key: getattr(study, key) for key in RUN_SETTINGS}

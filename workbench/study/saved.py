@@ -106,25 +106,32 @@ def _make_place(study: "Study") -> None:
         raise InvalidInput(f"checkpoints cannot be kept at {place} ({why}): name another directory")
 
 
-def refuse_without_checkpoints(study: "Study", past: Sequence[Event]) -> None:
-    """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
+def refuse_without_checkpoints(study: "Study", past: Sequence[Event], ledger: Ledger) -> None:
+    """Refuse to go on without the checkpoints there are: every trial would begin again from its start.
+
+    Of those that are gone for good an empty folder in their place says so.
+    """
     from workbench.cluster.place import Place
 
-    if not record.has_checkpoints(past):
-        return  # there are none
-    place, here = record.recorded_place(past), study.checkpoint_store.root
-    if study.checkpoints is None:
-        if place and Place(here).holds_any() is False:
-            raise StudyError(
-                f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
-            )
+    here = study.checkpoint_store.root
+    if not record.has_checkpoints(past) or Place(here).holds_any() is not False:
         return
+    place = record.recorded_place(past)
     last = checkpoint_store(study.db, study.name, place).root
-    if here != last and Place(here).holds_any() is False:
+    if study.checkpoints is None and place:
+        raise StudyError(f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}")
+    if here != last:
         how = f"with checkpoints={last!r}" if place else "without checkpoints=…"
         raise StudyError(
             f"{here} holds no checkpoints, and study {study.name!r} last had its own at {last}: resume it {how}, or "
             "bring them there first"
+        )
+    seen = "://" not in here and (place is None or study.client is None)  # as of `_make_place`
+    goes_on = any(trial.checkpoint and not trial.state.over for trial in ledger.trials.values())
+    if seen and goes_on and not Path(here).exists():
+        raise StudyError(
+            f"study {study.name!r} goes on from checkpoints in {here}, which is not there: bring that folder back, "
+            "under this name, or, if they are gone, make an empty one, and its trials begin again from their start"
         )
 
 
