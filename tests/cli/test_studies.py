@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,7 +22,7 @@ from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path
 from workbench.knowledge.lock import output_path
 from workbench.study.attached import AttachedStudy
-from workbench.study.saved import checkpoint_store
+from workbench.study.saved import checkpoint_store, hold_place
 
 SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"}, "seed": 0}
 CONFIGS = [{"lr": 1e-05, "act fn": 'ta"nh', "wide": True}, {"lr": 0.5, "act fn": "relu", "wide": False}]
@@ -149,6 +151,21 @@ def test_a_study_that_is_being_driven_is_not_deleted(folder, capsys) -> None:
     assert (folder / "kb.checkpoints" / "mine" / "trial-00000").exists()
     with KnowledgeBase("kb.db") as kb:
         assert list(kb) == ["mine", "other"]
+
+
+def test_a_study_is_not_deleted_from_a_copy_while_it_is_driven_with_the_same_checkpoints(folder, capsys) -> None:
+    """Its driver would wait for them ever after."""
+    place = checkpoint_store("kb.db", "mine").root
+    shutil.copy("kb.db", "kb.sqlite")
+    with hold_place(place):
+        assert main(["delete", "mine", "--db", "kb.sqlite", "--yes"]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"the study that has its checkpoints at {place} is driven by process {os.getpid()} on" in line
+        assert Path(place, "trial-00000", "phase-000", "state.pt").is_file()
+    with KnowledgeBase("kb.sqlite") as kb:
+        assert list(kb) == ["mine", "other"]
+    assert main(["delete", "mine", "--db", "kb.sqlite", "--yes"]) == 0
+    assert not Path(place).exists()
 
 
 def test_a_study_whose_checkpoints_cannot_be_removed_is_deleted_once_they_can(folder, monkeypatch, capsys) -> None:

@@ -38,7 +38,7 @@ def test_a_study_that_minimises_shows_its_lowest_score_as_the_best_everywhere(st
         board.take(News(kb["aimed"].events(), points))
     assert board.state()["best"][-1][1] == lowest
     assert "score minimised" in study.run(resume=True).report(tmp_path / "r.html").read_text()
-    with pytest.raises(StudyError, match="was started with mode = 'min', not 'max'"):
+    with pytest.raises(StudyError, match='was started with mode = "min", not "max"'):
         replace(study, mode="max").run(resume=True)
 
 
@@ -75,3 +75,18 @@ def test_a_study_ends_when_its_time_is_up_and_a_resumption_by_name_keeps_its_aim
     assert len(more.run(resume=True).frames().phases["score"].dropna()) == 6
     resumed = [e.data["aim"] for e in events_of(study) if e.kind is Kind.STUDY_RESUMED]
     assert resumed == [{"mode": "min", "max_hours": 1.0, "second": "q", "second_mode": "min"}]
+
+
+def test_a_study_may_get_a_second_objective_and_keeps_the_one_it_has(study_of) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    study.run()
+    both = replace(study, second="depth", second_mode="min")
+    both.run(resume=True)
+    for changed, says in [
+        ({"second": "other"}, 'second = "depth", not "other"'),
+        ({"second_mode": "max"}, 'second_mode = "min", not "max"'),
+        ({"second": None, "second_mode": "max"}, 'second = "depth", not null'),
+    ]:
+        with pytest.raises(StudyError, match=f"study 'aimed' was started with {says}: resume it as it was, or start"):
+            replace(both, **changed).start(resume=True)
+    assert replace(both, target_score=9.0).run(resume=True).results().frames.state == "ended"

@@ -23,6 +23,7 @@ from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.places import DATA
+from workbench.core.resume import refuse_another
 from workbench.study.file import presets, presets_told, read_preset, recorded_study, study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -118,10 +119,27 @@ def test_what_a_file_says_of_a_study_holds_for_its_searcher_and_scheduler_unless
 def test_a_scheduler_that_counts_nodes_is_told_how_many_trials_run_at_once() -> None:
     table = tomllib.loads(STUDY)
     table["study"]["nodes"] = 4
-    table["scheduler"] = {"kind": "halving", "n_trials": 4, "n_phases": 2, "eta": 2}
+    table["scheduler"] = {"kind": "halving", "n_trials": 4, "n_phases": 2, "eta": 2, "allocation": "static"}
     assert study_from(table).scheduler.n_nodes == 4
     table["trainable"] |= {"kind": "ba3c", "n_ranks": 2}
     assert study_from(table).scheduler.n_nodes == 2
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"kind": "hyperband", "n_phases": 3},
+        {"kind": "halving", "n_trials": 4, "n_phases": 2, "eta": 2, "allocation": "none", "restart": True},
+    ],
+)
+def test_a_rule_that_rests_on_no_number_of_nodes_is_resumed_on_another(rule) -> None:
+    """So is one whose record has the number, as those of before have."""
+    table = tomllib.loads(QUICK_STUDY) | {"scheduler": rule}
+    one, two = (study_from(table, nodes=nodes).spec["scheduler"] for nodes in (1, 2))
+    assert one == two
+    assert one["n_nodes"] is None
+    for more in ({}, {"searcher": {"kind": "mine:Searcher"}}):  # a record alone does not make that again
+        refuse_another("tiny", {"scheduler": two | more}, {"scheduler": one | more | {"n_nodes": 1}})
 
 
 def test_a_file_without_a_space_is_told_of_the_table(folder) -> None:

@@ -38,10 +38,11 @@ from workbench.cluster import local
 from workbench.cluster.place import Place
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.failures import Hopeless
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
-from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, driver_of, record
+from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, backup, check, driver_of, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.attached import AttachedStudy
@@ -49,7 +50,7 @@ from workbench.study.explore import Explorer
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.results import Results
 from workbench.study.run import StudyRun, see_through
-from workbench.study.saved import checkpoint_store
+from workbench.study.saved import checkpoint_store, refuse_without_checkpoints
 from workbench.study.unpack import refuse_taken
 from workbench.viz.dashboard.board import Board
 from workbench.viz.dashboard.feed import Feed, News
@@ -504,6 +505,25 @@ def test_of_two_studies_begun_at_one_place_before_either_has_saved_the_second_is
     assert not (tmp_path / "weights").exists()
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_copy_of_a_study_is_not_driven_beside_it_at_one_place_of_checkpoints(study_of, tmp_path, named) -> None:
+    """The copy's lock is its own, and its mark the same; beside the knowledge base kb.db and kb.sqlite share one."""
+    place = tmp_path / "weights" if named else tmp_path / "kb.checkpoints" / "a study"
+    scheduler, go = FullRuns(RandomSearcher(SPACE), 1, 2), tmp_path / "go"
+    study = study_of(checkpoints=place if named else None, scheduler=scheduler, trainable=Waits(str(go), 0))
+    run = study.start()
+    backup(tmp_path / "kb.db", tmp_path / "copy.db")
+    copy = replace(study, db=(tmp_path / "copy.db").rename(tmp_path / "kb.sqlite"))
+    taken = f"that has its checkpoints at {place} is driven by process {os.getpid()} on .*: stop that driver first"
+    with pytest.raises(StudyError, match=taken):
+        copy.start(resume=True)
+    go.touch()
+    assert run.wait(300)
+    assert copy.run(resume=True).frames().state == "ended"
+    copy.checkpoint_store.remove()
+    assert not place.exists()
+
+
 def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(study_of, tmp_path) -> None:
     place = str(tmp_path / "elsewhere")
     study_of(checkpoints=place).run()
@@ -525,6 +545,30 @@ def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(
         study_of(checkpoints=str(mistyped)).start(resume=True)
     record(tmp_path / "kb.db", "a study", tmp_path / "kept")
     assert str(tmp_path) not in (tmp_path / "kept" / "provenance.json").read_text()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_study_whose_folder_of_checkpoints_is_gone_begins_again_only_if_an_empty_one_says_so(
+    study_of, tmp_path, named
+) -> None:
+    """As where its knowledge base was renamed without it; a study that has ended needs none."""
+    study = study_of(checkpoints=tmp_path / "weights" if named else None, client=None, nodes=1)
+    began, place = {"checkpoints": study.checkpoints} if named else {}, Path(study.checkpoint_store.root)
+    run = {"config": {"lr": 0.1}, "seed": 1, "parent": None}
+    on = {"score": 1.0, "metrics": {}, "checkpoint": "trial-00000/phase-000", "attempt": 0}
+    events = [
+        Event(Kind.STUDY_STARTED, 0.0, data=began),
+        Event(Kind.RUN, 0.0, 0, 0, data=run),
+        Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0, {"attempt": 0}),
+        Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, on),
+    ]
+    over = Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "stop", "mode": "finished"})
+    refuse_without_checkpoints(study, [*events, over], Ledger([*events, over]))
+    gone = f"study 'a study' goes on from checkpoints in {place}, which is not there: bring that folder back, under"
+    with pytest.raises(StudyError, match=gone):
+        refuse_without_checkpoints(study, events, Ledger(events))
+    place.mkdir(parents=True)
+    refuse_without_checkpoints(study, events, Ledger(events))
 
 
 def test_a_study_that_has_no_checkpoint_yet_is_resumed_wherever_they_are_to_go(study_of, tmp_path) -> None:

@@ -4,6 +4,7 @@ import argparse
 import codecs
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +179,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _delete(arguments: argparse.Namespace) -> int:
     from workbench.core.record import recorded_place
     from workbench.knowledge import KnowledgeBase, delete
-    from workbench.study.saved import check_whose, checkpoint_store, refuse_to_leave
+    from workbench.study.saved import check_whose, checkpoint_store, refuse_to_leave, remove_checkpoints
 
     with KnowledgeBase(arguments.db) as kb:
         study = kb[arguments.name]
@@ -193,7 +194,7 @@ def _delete(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
         print("nothing was deleted")
         return 1
-    delete(arguments.db, arguments.name, first=store.remove)
+    delete(arguments.db, arguments.name, first=partial(remove_checkpoints, store))
     print("deleted")
     return 0
 

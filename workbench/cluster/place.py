@@ -24,6 +24,7 @@ _TRIAL = re.compile(r"trial-\d+")
 _OURS = re.compile(r"\.?phase-\d+")  # checkpoints, marks that keep them, and what is left of some half written
 _SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")  # as `sent_name` has it
 _MARK = ".study"  # holds the identity of the study whose place it is
+DRIVER = ".driver"  # is locked by whoever drives that study
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
 
@@ -198,8 +199,9 @@ class Place:
                     files.rmdir(trial)
             for left in filter(_SENT.fullmatch, _names(files, path)):  # by a driver that was killed
                 files.rm(f"{path}/{left}")
-            if files.exists(f"{path}/{_MARK}"):
-                files.rm(f"{path}/{_MARK}")
+            for mark in (_MARK, DRIVER):
+                if files.exists(f"{path}/{mark}"):
+                    files.rm(f"{path}/{mark}")
             with suppress(Exception):  # it is not empty, or no folder at all, as in an object store
                 files.rmdir(path)
 

@@ -105,6 +105,11 @@ class Aim:
         """Describe what is not as usual, as ``aim`` in the log where a driver begins; `read_back` gives it again."""
         return {key: value for key, value in asdict(self).items() if value != getattr(_USUAL, key)}
 
+    def kept(self) -> dict[str, Any]:
+        """Give what may not change when a study is resumed: it may get a second objective where it has none."""
+        names = ("mode",) if self.second is None else ("mode", "second", "second_mode")
+        return {name: getattr(self, name) for name in names}
+
     def __str__(self) -> str:
         words = ["score minimised"] if self.mode == "min" else []
         words += [] if self.second is None else [f"second objective {self.second}, {self.second_mode}imised"]

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -54,6 +55,22 @@ def driver_of(path: Path, name: str) -> str | None:
 def claim(path: Path, name: str) -> IO[str]:
     """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
     lock = lock_path(path, name)
+    try:
+        return hold(lock, lambda holder: _driven(path, name, holder))
+    except OSError as err:
+        raise DatabaseError(f"{lock} cannot be locked ({err.strerror}): put it on another disk") from None
+
+
+def hold(lock: Path, taken: Callable[[str], StudyError]) -> IO[str]:
+    """Lock a file, made if need be, as long as what is returned is open; `taken` tells who holds it already.
+
+    Raises
+    ------
+    StudyError
+        Another holds it.
+    OSError
+        It cannot be opened, or its file system knows no locks.
+    """
     while True:
         file = open(lock, "a+", opener=private)  # noqa: SIM115  held as long as the study is driven
         try:
@@ -62,10 +79,10 @@ def claim(path: Path, name: str) -> IO[str]:
             file.seek(0)
             holder = file.readline().strip() or "an unknown process"
             file.close()
-            raise _driven(path, name, holder) from None
-        except OSError as err:  # the file system knows no locks
+            raise taken(holder) from None
+        except OSError:
             file.close()
-            raise DatabaseError(f"{lock} cannot be locked ({err.strerror}): put it on another disk") from None
+            raise
         if _is_at(file, lock):
             break
         file.close()  # removed between being opened and being locked: what is locked is nobody's

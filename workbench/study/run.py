@@ -5,19 +5,19 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.core.drive import drive
-from workbench.core.errors import FirstTrialsFailed, StudyError
+from workbench.core.errors import FirstTrialsFailed
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.places import absolute_place
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.record import RUN_SETTINGS, provenance
-from workbench.core.resume import take_up, warn_of_new_code
+from workbench.core.resume import refuse_another, take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
@@ -65,7 +65,7 @@ class StudyRun(AttachedStudy):
             self._inbox.done()
             past = log.events()
             scheduler, ledger, began = self._take_up(scheduler, log, past)
-            claim_place(study, log.identity)
+            self._place = claim_place(study, log.identity)
         except BaseException:
             log.close()
             raise
@@ -83,16 +83,13 @@ class StudyRun(AttachedStudy):
         study = self.study
         scheduler, ledger, raised = take_up(study.name, scheduler, study.spec, log.spec, past)
         ledger.pass_to(log.last_metric_s)
-        if past and study.mode != ledger.aim.mode:
-            raise StudyError(
-                f"study {study.name!r} was started with mode = {ledger.aim.mode!r}, not {study.mode!r}: "
-                "resume it as it was, or start another study"
-            )
+        if past:
+            refuse_another(study.name, asdict(study.aim), ledger.aim.kept())
         record = provenance(
             study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
         )
         warn_of_new_code(study.name, past, record)
-        refuse_without_checkpoints(study, past)
+        refuse_without_checkpoints(study, past, ledger)
         for event in past:
             self._progress.see(event)
         settings = {key: getattr(study, key) for key in RUN_SETTINGS}
@@ -218,6 +215,9 @@ class StudyRun(AttachedStudy):
         from workbench.knowledge.inbox import settle
 
         try:
+            if self._place is not None:
+                with suppress(OSError):  # of a disk that is away
+                    self._place.close()  # first: who sees the study driven by nobody may resume it
             log.close()
             with suppress(Exception):  # they wait on
                 settle(self.db, self.name)

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from workbench.core import record
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
@@ -106,33 +106,41 @@ def _make_place(study: "Study") -> None:
         raise InvalidInput(f"checkpoints cannot be kept at {place} ({why}): name another directory")
 
 
-def refuse_without_checkpoints(study: "Study", past: Sequence[Event]) -> None:
-    """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
+def refuse_without_checkpoints(study: "Study", past: Sequence[Event], ledger: Ledger) -> None:
+    """Refuse to go on without the checkpoints there are: every trial would begin again from its start.
+
+    Of those that are gone for good an empty folder in their place says so.
+    """
     from workbench.cluster.place import Place
 
-    if not record.has_checkpoints(past):
-        return  # there are none
-    place, here = record.recorded_place(past), study.checkpoint_store.root
-    if study.checkpoints is None:
-        if place and Place(here).holds_any() is False:
-            raise StudyError(
-                f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
-            )
+    here = study.checkpoint_store.root
+    if not record.has_checkpoints(past) or Place(here).holds_any() is not False:
         return
+    place = record.recorded_place(past)
     last = checkpoint_store(study.db, study.name, place).root
-    if here != last and Place(here).holds_any() is False:
+    if study.checkpoints is None and place:
+        raise StudyError(f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}")
+    if here != last:
         how = f"with checkpoints={last!r}" if place else "without checkpoints=…"
         raise StudyError(
             f"{here} holds no checkpoints, and study {study.name!r} last had its own at {last}: resume it {how}, or "
             "bring them there first"
         )
+    seen = "://" not in here and (place is None or study.client is None)  # as of `_make_place`
+    goes_on = any(trial.checkpoint and not trial.state.over for trial in ledger.trials.values())
+    if seen and goes_on and not Path(here).exists():
+        raise StudyError(
+            f"study {study.name!r} goes on from checkpoints in {here}, which is not there: bring that folder back, "
+            "under this name, or, if they are gone, make an empty one, and its trials begin again from their start"
+        )
 
 
-def claim_place(study: "Study", identity: str) -> None:
-    """Take a place that was named, for this study alone: another may have begun there and not have saved anything.
+def claim_place(study: "Study", identity: str) -> IO[str] | None:
+    """Take a place for this study alone, and for one driver of it: as long as what `hold_place` gives is open.
 
-    That beside the knowledge base gets no mark: two studies share it only if they are called alike in kb.db and in
-    kb.sqlite, and a mark would outlive a knowledge base that is thrown away.
+    Another may have begun at one that was named, and not have saved anything. That beside the knowledge base gets no
+    mark: two studies share it only if they are called alike in kb.db and in kb.sqlite, and a mark would outlive a
+    knowledge base that is thrown away.
     """
     from workbench.cluster.place import Place
 
@@ -141,6 +149,39 @@ def claim_place(study: "Study", identity: str) -> None:
     _make_place(study)
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
         raise _anothers_place(study.checkpoints, study.name)  # it has just begun there
+    root = study.checkpoint_store.root
+    if "://" not in root:
+        with suppress(OSError):  # which is told once something is saved
+            private_folder(Path(root))
+    return hold_place(root)
+
+
+def hold_place(root: str) -> IO[str] | None:
+    """Lock a folder of checkpoints for one driver: a copy of a knowledge base has other locks, and the same place.
+
+    ``None`` where no lock can be had: at a URL, in a folder that is not there, on a file system that knows none.
+
+    Raises
+    ------
+    StudyError
+        A study is being driven there.
+    """
+    from workbench.cluster.place import DRIVER
+    from workbench.knowledge.lock import hold
+
+    def taken(holder: str) -> StudyError:
+        return StudyError(f"the study that has its checkpoints at {root} is driven by {holder}: stop that driver first")
+
+    if "://" not in root:
+        with suppress(OSError):
+            return hold(Path(root, DRIVER), taken)
+    return None
+
+
+def remove_checkpoints(store: "CheckpointStore") -> None:
+    """Remove a study's checkpoints, unless a copy is driven with them; raises as `hold_place` and `Place.remove`."""
+    with hold_place(store.root) or nullcontext():
+        store.remove()
 
 
 def pin_parents(study: "Study", ledger: Ledger) -> None:

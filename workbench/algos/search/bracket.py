@@ -183,16 +183,23 @@ class Places:
             del self._on[self.slot[trial]]
 
 
-def check_nodes(scheduler: object, needed: int, n_nodes: int | None, allocation: str, restart: bool) -> None:
-    """Raise `InvalidInput` if a plan without free preemption has not the nodes it needs."""
+def nodes_that_count(scheduler: object, needed: int, n_nodes: int | None, allocation: str, restart: bool) -> int | None:
+    """Give the nodes that a plan without free preemption rests on; ``None`` where the plan rests on none.
+
+    Raises
+    ------
+    InvalidInput
+        It has not the nodes it needs.
+    """
     name = f"{type(scheduler).__name__}(allocation={allocation!r})"
     if n_nodes is not None:
         check_value(scheduler, COUNT, "n_nodes", n_nodes)
     if allocation == "dynamic" or (allocation == "none" and restart):  # who restarts never waits
-        return
+        return None  # so that a study is resumed on however many
     if n_nodes is None:
         raise InvalidInput(f"{name} needs to know the cluster: pass n_nodes, or allocation='dynamic'")
     if allocation == "none" and n_nodes < needed:
         raise InvalidInput(
             f"{name} needs {needed} nodes, the cluster has {n_nodes}: add workers or pass allocation='dynamic'"
         )
+    return n_nodes

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from workbench.algos.search.bracket import Bracket, Places, check_nodes
+from workbench.algos.search.bracket import Bracket, Places, nodes_that_count
 from workbench.algos.search.hypertrick import check_rate
 from workbench.algos.search.rungs import Rung, phases_in_all, rung_words, rungs_by_eta, rungs_by_rate
 from workbench.algos.search.searchers import Searched, searcher_of
@@ -47,7 +47,7 @@ class SuccessiveHalving:
     restart : bool
         Survivors run each rung from the beginning, as new trials with the same configuration.
     n_nodes : int, optional
-        Slots of the cluster; needed for ``static`` and ``none``.
+        Slots of the cluster; needed for ``static``, and for ``none`` unless `restart`. ``None`` where it plays no part.
     n_configs : int, optional
         Configurations in the first rung, should `n_trials` count repetitions: a scheduler once made says both.
     """
@@ -99,7 +99,7 @@ class SuccessiveHalving:
                 f"{self.n_trials}: leave n_configs out"
             )
         self.n_trials = total
-        check_nodes(self, n, self.n_nodes, self.allocation, self.restart)
+        self.n_nodes = nodes_that_count(self, n, self.n_nodes, self.allocation, self.restart)
         places = Places(n, self.n_nodes) if self.allocation == "static" and self.n_nodes else None
         self._bracket = Bracket(
             rungs, self._trials, hold=self.allocation == "none", restart=self.restart, places=places

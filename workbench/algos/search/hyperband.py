@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from workbench.algos.search.bracket import Bracket, check_nodes
+from workbench.algos.search.bracket import Bracket, nodes_that_count
 from workbench.algos.search.rungs import Rung, phases_in_all, rung_ends, rung_words
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
@@ -43,7 +43,7 @@ class Hyperband:
         Survivors run each rung from the beginning, as new trials; the paper's setting. There are then more trials than
         configurations: 65 for the 46.
     n_nodes : int, optional
-        Slots of the cluster; needed for ``none`` unless `restart`.
+        Slots of the cluster; needed for ``none`` unless `restart`. ``None`` where it plays no part.
     rounds : int
         Times that all brackets are run, each time with new configurations. The algorithm goes on like this for as long
         as there is time; one round of it is small where R is.
@@ -76,7 +76,7 @@ class Hyperband:
         table = once * self.rounds
         sizes = [rungs[0].n_trials for rungs in table]
         at_once = sum(sizes) if self.order == "parallel" else max(sizes)
-        check_nodes(self, at_once, self.n_nodes, self.allocation, self.restart)
+        self.n_nodes = nodes_that_count(self, at_once, self.n_nodes, self.allocation, self.restart)
         self._trials = Trials(self.searcher, sum(sizes))
         if self._trials.n_left < sum(sizes):
             raise InvalidInput(
