@@ -442,15 +442,26 @@ test("a stretch of an axis leaves the trials that it covers, and no others", () 
   assert.deepEqual(left([16384, 65536, 1048576], 0.2, 1), twice([65536, 1048576]));
 });
 
-test("a line leaves out the axes of what its trial does not have", () => {
+test("a line goes over the axes of what its trial does not have, to its score", () => {
   const done = { state: "stopped", phases: 1 };
   const trials = [trial(5, { ...done, last: 10, config: { lr: 0.1, momentum: 0.5 } }), trial(6, { ...done, last: -10, config: { lr: 0.2 } }), trial(7, { ...done, last: 0, config: { lr: 0.3, momentum: 0.9 } })];
   const store = storeOf({ trials }, [table(), table()]);
   store.meta.hyperparameters = ["lr", "momentum"];
-  const { canvas, calls } = makeCanvas();
-  front.drawParallel(canvas, scene(store));
-  const places = calls.filter(([name]) => name === "lineTo" || name === "moveTo").flatMap(([, ...at]) => at);
+  const drawn = (look) => {
+    const { canvas, calls } = makeCanvas();
+    const hit = front.drawParallel(canvas, scene(store, look));
+    return { calls, hit, lines: calls.filter(([name]) => ["lineTo", "moveTo", "setLineDash"].includes(name)) };
+  };
+  const { lines, hit } = drawn({});
+  const places = lines.filter(([name]) => name !== "setLineDash").flatMap(([, ...at]) => at);
   assert.ok(places.every(Number.isFinite));
+  const score = lines.findIndex(([name, x, y]) => name === "lineTo" && x === 600 && y === 156); // trial 6's, the lowest
+  assert.deepEqual(lines[score - 1].slice(1).map(Math.round), [40, 94]); // past the axis of momentum
+  assert.deepEqual(lines.slice(0, score).findLast(([name]) => name === "setLineDash"), ["setLineDash", [2, 4]]);
+  assert.deepEqual([hit(600, 156), hit(320, 125), hit(35, 94)].map(({ trial }) => trial), [6, 6, 6]);
+  assert.equal(hit(20, 94), null); // before its first axis
+  const alone = drawn({ filter: "trial:6" }); // nothing but the score is left to differ
+  assert.deepEqual(alone.calls.find(([name]) => name === "arc").slice(1, 3).map(Math.round), [320, 156]);
 });
 
 test("scores on a logarithmic axis, where all are above nothing", () => {
