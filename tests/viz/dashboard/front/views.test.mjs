@@ -410,6 +410,21 @@ test("a rectangle over curves, points and axes becomes the filter", () => {
   assert.deepEqual(nothing, ["trial:", ""]);
 });
 
+test("curves that cannot be placed on an axis are counted beside its name", () => {
+  const points = (...frames) => table(...frames.map((n, k) => [k, 60, k, 1, n, 0]));
+  const drawn = (all, more) => {
+    const { canvas, words } = makeCanvas();
+    const hit = front.drawCurves(canvas, scene(storeOf({ trials: [0, 1, 2].map((k) => trial(k)) }, [table(), all]), { axis: "frames", ...more }));
+    return [words(), [...found(hit).keys()]];
+  };
+  const [words, trials] = drawn(points(NaN, 500, NaN));
+  assert.ok(words.includes("frames (2 of 3 curves report none)"), words.join());
+  assert.deepEqual(trials, [1]);
+  assert.ok(drawn(points(NaN, 500, NaN), { filter: "trial:1" })[0].includes("frames"));
+  assert.ok(drawn(points(NaN, 500, NaN), { filter: "trial:0" })[0].join(" ").includes("no frames were reported"));
+  assert.ok(drawn(points(500, 500, 500))[0].includes("frames"));
+});
+
 test("a stretch of an axis whose name the filter does not mean leaves its trials by their numbers", () => {
   for (const name of ["time", "score", "best", "two words"]) {
     const trials = [1, 2, 3].map((value, k) => trial(k, { phases: 1, last: 10 - k, config: { [name]: value } }));

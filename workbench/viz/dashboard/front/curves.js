@@ -61,11 +61,13 @@ function phaseBands(curves) {
 
 function drawCurves(canvas, { store, own, colors, look }) {
   const { pen, width, height } = ready(canvas, FIGURE);
-  const curves = [...store.curves]
+  const asked = [...store.curves]
     .filter(([trial, curve]) => own.visible(trial) && curve.x.length)
     .map(([trial, curve]) => ({ trial, curve, taken: phasesTaken(store.trials.get(trial)), ys: smoothed(curve, look.smooth) }))
     .map((one) => ({ ...one, xs: along(one.curve, look.axis, one.taken) }));
-  if (!curves.length) return none(pen, width, height, colors, store.curves.size ? "the filter leaves no curve" : "no score has been reported yet");
+  if (!asked.length) return none(pen, width, height, colors, store.curves.size ? "the filter leaves no curve" : "no score has been reported yet");
+  const curves = asked.filter(({ xs, ys }) => xs.some((x, k) => Number.isFinite(x) && !Number.isNaN(ys[k])));
+  if (!curves.length) return none(pen, width, height, colors, `no ${AXES[look.axis]} were reported with the scores`);
   let [longest, low, high] = [0, Infinity, -Infinity];
   for (const { xs, ys } of curves) {
     for (let k = 0; k < xs.length; k++) {
@@ -75,10 +77,11 @@ function drawCurves(canvas, { store, own, colors, look }) {
       high = Math.max(high, ys[k]);
     }
   }
-  if (low > high) return none(pen, width, height, colors, `no ${AXES[look.axis]} were reported with the scores`);
   const unit = look.axis === "seconds" ? clock(longest) : { unit: "", seconds: 1 };
   const log = look.logY && low > 0;
-  const x = { low: 0, high: longest / unit.seconds || 1, title: unit.unit ? `${AXES[look.axis]} [${unit.unit}]` : AXES[look.axis], whole: look.axis === "phases" };
+  const without = asked.length - curves.length;
+  const title = AXES[look.axis] + (unit.unit && ` [${unit.unit}]`) + (without ? ` (${without} of ${asked.length} curves report none)` : "");
+  const x = { low: 0, high: longest / unit.seconds || 1, title, whole: look.axis === "phases" };
   const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: logTicks(low, high), title: "score (log)" } : { ...span([low, high]), title: look.logY ? "score (not all above 0: linear)" : "score" };
   const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
   const at = (value) => px(value / unit.seconds);
