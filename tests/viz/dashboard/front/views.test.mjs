@@ -425,6 +425,17 @@ test("curves that cannot be placed on an axis are counted beside its name", () =
   assert.ok(drawn(points(500, 500, 500))[0].includes("frames"));
 });
 
+test("a rectangle over slots becomes a stretch of the time that is shown, and nothing where it has no length", () => {
+  const store = storeOf({ slots: [[0, "a", 0, null]], at_s: 60 });
+  const { brush } = front.drawGantt(makeCanvas().canvas, scene(store));
+  assert.deepEqual(brush(0, 0, 2000, 9), ["time:", "time:0..60"]);
+  const [, token] = brush(300, 0, 700, 9);
+  assert.match(token, /^time:\d+(\.\d)?\.\.60$/);
+  for (const [from, to] of [[0, 10], [635, 700], [300, 300]]) assert.deepEqual(brush(from, 0, to, 99), ["time:", ""]);
+  const zoomed = front.drawGantt(makeCanvas().canvas, scene(store, { filter: "time:20..40" }));
+  assert.deepEqual(zoomed.brush(0, 0, 700, 9), ["time:", "time:20..40"]);
+});
+
 test("a stretch of an axis whose name the filter does not mean leaves its trials by their numbers", () => {
   for (const name of ["time", "score", "best", "two words"]) {
     const trials = [1, 2, 3].map((value, k) => trial(k, { phases: 1, last: 10 - k, config: { [name]: value } }));
