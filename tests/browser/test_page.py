@@ -59,6 +59,17 @@ def test_a_cluster_is_asked_for_workers_those_that_live_unless_another_number_is
     assert tab.evaluate("window.model.sent.at(-1)") == {"type": "ask", "action": "scale", "nodes": 8}
 
 
+def test_a_number_is_asked_for_as_it_is_typed(tab, running):
+    finished = next(t["trial"] for t in running.snapshot()[0]["trials"] if t["state"] == "finished")
+    for typed, number in (("2.5", 2.5), ("", 0)):  # which the kernel refuses in words
+        stand(tab, running, selected=[finished])
+        drawn(tab)
+        for label, name, asked in (("by phases", "Extend", "phases"), ("to workers", "Scale", "nodes")):
+            tab.get_by_label(label).fill(typed)
+            tab.get_by_role("button", name=name).click()
+            assert tab.evaluate("window.model.sent.at(-1)")[asked] == number
+
+
 def test_of_what_configuration_a_trial_is_a_seed_is_told(tab):
     board = Board("seeds", Size())
     run = {"config": {"lr": 0.1}, "parent": None, "seed": 0}

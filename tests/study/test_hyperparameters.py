@@ -1,5 +1,6 @@
 """What no trial could be configured with is refused before a study begins."""
 
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -17,12 +18,13 @@ from workbench import (
     LogUniform,
     RandomSearcher,
     Space,
+    Study,
     Uniform,
 )
 from workbench.algos.games import Games
 from workbench.algos.search.seeded import Seeded
 from workbench.core.errors import InvalidInput
-from workbench.study.hyperparameters import check_hyperparameters
+from workbench.study.hyperparameters import check_hyperparameters, warn_of_phases
 
 GAMMA = {"gamma": Uniform(0.9, 1.0)}
 AGENT = GA3C("CartPole-v1", phase=Budget(frames=1000))
@@ -99,6 +101,28 @@ def test_a_network_s_size_is_refused_under_pbt_of_stable_baselines3_too() -> Non
     space = {"policy_kwargs.net_arch": Choice([32, 64]), "policy_kwargs.log_std_init": Choice([0.0, 1.0])}
     with pytest.raises(InvalidInput, match=r"leave policy_kwargs.net_arch out of the space"):
         check_hyperparameters(PBT(space, 4, 2), SB3("A2C", "CartPole-v1"))
+
+
+def test_a_value_that_falls_to_0_before_the_last_phases_is_warned_of(tmp_path) -> None:
+    pytest.importorskip("stable_baselines3")
+    space = {"learning_rate": Choice(["lin_0.001"]), "gamma": Uniform(0.9, 0.99)}
+    frames = {"phase": Budget(frames=500)}
+    half = {"hyperparameters": {"clip_range": "lin_0.2"}}
+    words = r"{} falls to 0 within 10 of 27 phases: .*total_frames=13500"
+    with pytest.warns(UserWarning, match=words.format("learning_rate 'lin_0.001'")):
+        Study(
+            "falls",
+            FullRuns(RandomSearcher(space, 0), 4, 27),
+            SB3("PPO", "CartPole-v1", **frames),
+            db=tmp_path / "a.db",
+        )
+    with pytest.warns(UserWarning, match=words.format("clip_range 'lin_0.2'")):
+        warn_of_phases(PBT({"gamma": Uniform(0.9, 0.99)}, 4, 27), SB3("PPO", "CartPole-v1", **frames, **half))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_phases(PBT(space, 4, 27), SB3("PPO", "CartPole-v1", **frames, total_frames=13500))
+        warn_of_phases(PBT(space, 4, 10), SB3("PPO", "CartPole-v1", **frames))
+        warn_of_phases(PBT({"gamma": Uniform(0.9, 0.99)}, 4, 27), SB3("PPO", "CartPole-v1", **frames))
 
 
 def test_networks_that_a_checkpoint_is_not_of_are_refused_before_trials_start_from_it(tmp_path) -> None:

@@ -1,8 +1,10 @@
 """What a study's trials will be configured with, looked at before a study begins: no trial of it could otherwise."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 from workbench.algos.search.searchers import GridSearcher, ListSearcher
@@ -39,6 +41,14 @@ def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
     with nullcontext(None) if check is None else trying() as configure:
         if configure is not None or getattr(space_of(scheduler), "constraint", None) is not None:
             _try(configure, _some_configs(scheduler))
+
+
+def warn_of_phases(scheduler: Scheduler, trainable: Any) -> None:
+    """Warn of what a trainable with `doubts` says of so many phases, with its own settings or some configuration's."""
+    if (doubts := getattr(trainable, "doubts", None)) is not None:
+        said = (doubts(config, scheduler.n_phases) for config in chain([{}], _some_configs(scheduler)))
+        if words := next(filter(None, said), ""):
+            warnings.warn(words, stacklevel=4)
 
 
 def _refuse_other_shapes(scheduler: Scheduler, names: list[str], trainable: Any) -> None:

@@ -25,7 +25,7 @@ from workbench.core.seeds import JUDGES
 from workbench.core.showing import settings_html
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callback
-from workbench.study.hyperparameters import check_hyperparameters
+from workbench.study.hyperparameters import check_hyperparameters, warn_of_phases
 from workbench.study.run import StudyRun, see_through
 from workbench.study.saved import checkpoint_store, refuse_used_place
 
@@ -155,6 +155,7 @@ class Study:
         if self.second is None and self.second_mode != "max":
             raise InvalidInput(f"second_mode {self.second_mode!r} is of a second objective: name it, second=, as well")
         check_hyperparameters(self.scheduler, self.trainable)
+        warn_of_phases(self.scheduler, self.trainable)
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from tests.algos.rl.test_agents import GAME, Scripted
+from workbench.algos.games import Games
+from workbench.algos.replay import Replay
 from workbench.algos.rl import envs
 from workbench.algos.rl import evaluate as module
 from workbench.algos.rl.ba3c.trial import BA3C
@@ -131,6 +133,22 @@ def test_a_checkpoint_of_stable_baselines3_is_no_broken_one(tmp_path):
     torch.save({"parameters": {}, "counters": "{}"}, tmp_path / CHECKPOINT)
     with pytest.raises(InvalidInput, match="is of Stable-Baselines3"):
         load_agent(tmp_path)
+
+
+def test_the_agent_of_a_trial_around_it_is_found_and_one_of_several_is_asked_for(tmp_path):
+    agent = GA3C(game="CartPole-v1", lockstep=True)
+    around = [Replay([{}], agent), Games({"one": agent, "two": agent}, {"one": (0, 500), "two": (0, 500)})]
+    for trial, place in zip((make({}, 0) for make in around), ("replay", "games"), strict=True):
+        (tmp_path / place).mkdir()
+        trial.save(tmp_path / place)
+        trial.close()
+    assert load_agent(tmp_path / "replay").game.name == "CartPole-v1"
+    assert GA3C(game="CartPole-v1", start_from=str(tmp_path / "replay"))
+    with pytest.raises(InvalidInput, match=r"games holds 2 agents, game-0, game-1: name .* such as .*game-0"):
+        load_agent(tmp_path / "games")
+    with pytest.raises(InvalidInput, match="holds 2 agents"):
+        GA3C(game="CartPole-v1", start_from=str(tmp_path / "games"))
+    assert load_agent(tmp_path / "games" / "game-1").game.name == "CartPole-v1"
 
 
 def test_checkpoints_that_are_missing_or_cut_short(tmp_path):

@@ -1,3 +1,4 @@
+import base64
 import json
 import threading
 import time
@@ -20,6 +21,11 @@ def in_order() -> list[Event]:
     points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value, "frames": 200.0 * at}})
               for _, trial, phase, at, name, value in POINTS]  # fmt: skip
     return sorted([*EVENTS, *points], key=lambda event: event.at)
+
+
+def slots_drawn(page: str) -> str:
+    """Give the SVG of the picture in a stored page."""
+    return base64.b64decode(page.split("data:image/svg+xml;base64,")[1].split("'")[0]).decode()
 
 
 @contextmanager

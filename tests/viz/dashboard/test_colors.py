@@ -2,11 +2,13 @@
 
 import itertools
 import re
+from html import escape
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from tests.viz.dashboard.conftest import in_order
+from tests.viz.dashboard.conftest import in_order, slots_drawn
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.viz import figures
@@ -83,7 +85,7 @@ def is_grey(color):
 def test_lightness_is_the_phase_in_figures_and_in_stored_pages_too():
     board = Board("study", Size(4, 2, 2))
     board.take(News([event for event in in_order() if event.kind is not Kind.PROGRESS]))
-    bars = re.findall(r'<rect [^>]*fill="([^"]+)"', static_html(board))
+    bars = re.findall(r'<rect [^>]*fill="([^"]+)"', slots_drawn(static_html(board)))
     frames = board.frames()
     drawn = [
         figures.node_occupancy(frames.spans, frames.slots, frames.wall_s),
@@ -114,13 +116,25 @@ def test_a_stored_page_puts_hyperparameters_under_their_names_though_some_trials
     ]
 
 
+def test_the_slots_of_a_stored_page_are_a_picture_of_which_no_word_is_left_without_it():
+    board = Board("study", Size(4, 2, 2))
+    board.take(News([event for event in in_order() if event.kind is not Kind.PROGRESS]))
+    html = static_html(board)
+    drawn = ElementTree.fromstring(slots_drawn(html))
+    assert (drawn.tag, drawn.get("width")) == ("{http://www.w3.org/2000/svg}svg", "760")
+    words = [of.text for of in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert words[:3] == ["<b>n</b> · 0", "<b>n</b> · 1", "m"]
+    assert "<svg" not in html  # which a page that is not trusted drops, and keeps its words
+    assert not any(escape(word, quote=False) in html for word in words[:2])
+
+
 def test_a_stored_page_says_how_many_bars_it_leaves_out(monkeypatch):
     board = Board("study", Size(4, 2, 2))
     board.take(News([event for event in in_order() if event.kind is not Kind.PROGRESS]))
     assert "earliest" not in static_html(board)
     monkeypatch.setattr("workbench.viz.dashboard.static._MOST_BARS", 4)
     html = static_html(board)
-    assert html.count("<rect ") == 4
+    assert slots_drawn(html).count("<rect ") == 4
     assert f"without the {len(board.frames().spans) - 4} earliest bars" in html
 
 

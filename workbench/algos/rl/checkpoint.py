@@ -17,7 +17,7 @@ CHECKPOINT = "trial.pt"
 
 
 def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dict[str, Any]:
-    """Read what `Trial.save` wrote into a directory.
+    """Read what `Trial.save` wrote into a directory, or what a trial around one, of `Replay` say, put below it.
 
     Returns
     -------
@@ -27,9 +27,9 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
     Raises
     ------
     InvalidInput
-        There is no checkpoint, or it cannot be read.
+        There is no checkpoint, or there are several, or it cannot be read.
     """
-    file = Path(path) / CHECKPOINT
+    file = _file_in(Path(path))
     if not file.is_file():
         raise InvalidInput(f"there is no checkpoint in {path}: expected a directory with a file {CHECKPOINT}")
     try:
@@ -55,6 +55,20 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
         pickle.UnpicklingError,
     ) as err:
         raise InvalidInput(f"the checkpoint {file} cannot be read, it may be cut short: {first_line(err)}") from None
+
+
+def _file_in(path: Path) -> Path:
+    """Name the file of the agent in a directory or, where none lies there, of the one in a directory below."""
+    below = sorted(path.glob(f"*/{CHECKPOINT}"))
+    if (file := path / CHECKPOINT).is_file() or not below:
+        return file
+    if len(below) > 1:
+        names = [one.parent.name for one in below]
+        raise InvalidInput(
+            f"{path} holds {len(below)} agents, {', '.join(names[:5])}{', …' if names[5:] else ''}: name the directory "
+            f"of one, such as {below[0].parent}"
+        )
+    return below[0]
 
 
 _COUNTERS = {
@@ -120,7 +134,7 @@ def check_fits(path: str | Path, game: Game, network: str) -> None:
     InvalidInput
         It is of another network, or of a game with other observations or actions; or it cannot be read.
     """
-    if not (Path(path) / CHECKPOINT).is_file():
+    if not _file_in(Path(path)).is_file():
         return
     state, wanted = read_checkpoint(path), network_name(game, network)
     if (state["counters"]["game"], state["counters"]["network"]) != (game.name, wanted):

@@ -1,5 +1,6 @@
-"""A study as plain HTML and SVG: what a stored notebook shows when no kernel stands behind it."""
+"""A study as plain HTML and a picture: what a stored notebook shows when no kernel stands behind it."""
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -34,7 +35,7 @@ def static_html(board: Board) -> str:
     return (
         "<div style='font-size:13px'>"
         f"<strong>{escape(board.title)}</strong>: {' · '.join(part for part in numbers if part)}"
-        f"{gantt_svg(spans, slots, now['at_s'])}{_left_out(earlier)}{_survival_table(now['survival'])}"
+        f"{_gantt(spans, slots, now['at_s'])}{_left_out(earlier)}{_survival_table(now['survival'])}"
         f"{_best_table(board.rows.best(_BEST), now['state'])}</div>"
     )
 
@@ -45,8 +46,8 @@ def studies_table(rows: Iterable[Mapping[str, Any]]) -> str:
     return _table(list(known[0]), [row.values() for row in known]) if known else "<p>no study yet</p>"
 
 
-def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
-    """Draw a row a slot and a bar a phase as inline SVG."""
+def _gantt(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
+    """Draw a row a slot and a bar a phase: a picture, for of SVG in a page untrusted notebooks keep the words alone."""
     rows = slot_rows(slots, spans)
     if rows.empty or until_s <= 0:
         return ""
@@ -60,17 +61,18 @@ def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
     bars = [
         f'<rect x="{_LABELS + begun * per_s:.1f}" y="{y * _ROW + 2:.0f}" '
         f'width="{max(0.5, (over - begun) * per_s):.1f}" height="{_ROW - 3}" fill="{colors[phase]}" '
-        f'opacity="{0.35 if outcome in ("held", "lost", "stopped") else 1}">'
-        f"<title>trial {trial}, phase {phase}, {outcome}</title></rect>"
-        for y, begun, over, phase, trial, outcome in _bars(spans, rows, until_s)
+        f'opacity="{0.35 if outcome in ("held", "lost", "stopped") else 1}"/>'
+        for y, begun, over, phase, outcome in _bars(spans, rows, until_s)
     ]
     unit = theme.clock(until_s)
     axis = f'<text x="{_WIDTH}" y="{height - 4}" text-anchor="end">{until_s / unit.seconds:.3g} {unit.unit}</text>'
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {height}" width="100%" style="max-width:{_WIDTH}px" font-size="10" '
-        f'font-family="sans-serif" fill="{theme.INK}">{"".join(labels)}{"".join(bars)}'
+    drawn = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
+        f'font-size="10" font-family="sans-serif" fill="{theme.INK}">{"".join(labels)}{"".join(bars)}'
         f'<text x="{_LABELS}" y="{height - 4}">0</text>{axis}</svg>'
     )
+    source = f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+    return f"<p><img alt='slots over time' style='max-width:100%' src='{source}'></p>"
 
 
 def _left_out(earlier: int) -> str:
@@ -78,10 +80,10 @@ def _left_out(earlier: int) -> str:
     return f"<p>Slots over time without the {so_many(earlier, 'earliest bar')}.</p>" if earlier else ""
 
 
-def _bars(spans: pd.DataFrame, rows: pd.DataFrame, until_s: float) -> "zip[tuple[float, float, float, int, int, str]]":
+def _bars(spans: pd.DataFrame, rows: pd.DataFrame, until_s: float) -> "zip[tuple[float, float, float, int, str]]":
     bars = spans.merge(rows[["node", "slot", "y"]], on=["node", "slot"])
     over = bars["ended_s"].astype(float).fillna(until_s)
-    columns = (bars["y"], bars["started_s"], over, bars["phase"], bars["trial"], bars["outcome"])
+    columns = (bars["y"], bars["started_s"], over, bars["phase"], bars["outcome"])
     return zip(*columns, strict=True)
 
 

@@ -410,6 +410,32 @@ test("a rectangle over curves, points and axes becomes the filter", () => {
   assert.deepEqual(nothing, ["trial:", ""]);
 });
 
+test("curves that cannot be placed on an axis are counted beside its name", () => {
+  const points = (...frames) => table(...frames.map((n, k) => [k, 60, k, 1, n, 0]));
+  const drawn = (all, more) => {
+    const { canvas, words } = makeCanvas();
+    const hit = front.drawCurves(canvas, scene(storeOf({ trials: [0, 1, 2].map((k) => trial(k)) }, [table(), all]), { axis: "frames", ...more }));
+    return [words(), [...found(hit).keys()]];
+  };
+  const [words, trials] = drawn(points(NaN, 500, NaN));
+  assert.ok(words.includes("frames (2 of 3 curves report none)"), words.join());
+  assert.deepEqual(trials, [1]);
+  assert.ok(drawn(points(NaN, 500, NaN), { filter: "trial:1" })[0].includes("frames"));
+  assert.ok(drawn(points(NaN, 500, NaN), { filter: "trial:0" })[0].join(" ").includes("no frames were reported"));
+  assert.ok(drawn(points(500, 500, 500))[0].includes("frames"));
+});
+
+test("a rectangle over slots becomes a stretch of the time that is shown, and nothing where it has no length", () => {
+  const store = storeOf({ slots: [[0, "a", 0, null]], at_s: 60 });
+  const { brush } = front.drawGantt(makeCanvas().canvas, scene(store));
+  assert.deepEqual(brush(0, 0, 2000, 9), ["time:", "time:0..60"]);
+  const [, token] = brush(300, 0, 700, 9);
+  assert.match(token, /^time:\d+(\.\d)?\.\.60$/);
+  for (const [from, to] of [[0, 10], [635, 700], [300, 300]]) assert.deepEqual(brush(from, 0, to, 99), ["time:", ""]);
+  const zoomed = front.drawGantt(makeCanvas().canvas, scene(store, { filter: "time:20..40" }));
+  assert.deepEqual(zoomed.brush(0, 0, 700, 9), ["time:", "time:20..40"]);
+});
+
 test("a stretch of an axis whose name the filter does not mean leaves its trials by their numbers", () => {
   for (const name of ["time", "score", "best", "two words"]) {
     const trials = [1, 2, 3].map((value, k) => trial(k, { phases: 1, last: 10 - k, config: { [name]: value } }));
@@ -442,15 +468,26 @@ test("a stretch of an axis leaves the trials that it covers, and no others", () 
   assert.deepEqual(left([16384, 65536, 1048576], 0.2, 1), twice([65536, 1048576]));
 });
 
-test("a line leaves out the axes of what its trial does not have", () => {
+test("a line goes over the axes of what its trial does not have, to its score", () => {
   const done = { state: "stopped", phases: 1 };
   const trials = [trial(5, { ...done, last: 10, config: { lr: 0.1, momentum: 0.5 } }), trial(6, { ...done, last: -10, config: { lr: 0.2 } }), trial(7, { ...done, last: 0, config: { lr: 0.3, momentum: 0.9 } })];
   const store = storeOf({ trials }, [table(), table()]);
   store.meta.hyperparameters = ["lr", "momentum"];
-  const { canvas, calls } = makeCanvas();
-  front.drawParallel(canvas, scene(store));
-  const places = calls.filter(([name]) => name === "lineTo" || name === "moveTo").flatMap(([, ...at]) => at);
+  const drawn = (look) => {
+    const { canvas, calls } = makeCanvas();
+    const hit = front.drawParallel(canvas, scene(store, look));
+    return { calls, hit, lines: calls.filter(([name]) => ["lineTo", "moveTo", "setLineDash"].includes(name)) };
+  };
+  const { lines, hit } = drawn({});
+  const places = lines.filter(([name]) => name !== "setLineDash").flatMap(([, ...at]) => at);
   assert.ok(places.every(Number.isFinite));
+  const score = lines.findIndex(([name, x, y]) => name === "lineTo" && x === 600 && y === 156); // trial 6's, the lowest
+  assert.deepEqual(lines[score - 1].slice(1).map(Math.round), [40, 94]); // past the axis of momentum
+  assert.deepEqual(lines.slice(0, score).findLast(([name]) => name === "setLineDash"), ["setLineDash", [2, 4]]);
+  assert.deepEqual([hit(600, 156), hit(320, 125), hit(35, 94)].map(({ trial }) => trial), [6, 6, 6]);
+  assert.equal(hit(20, 94), null); // before its first axis
+  const alone = drawn({ filter: "trial:6" }); // nothing but the score is left to differ
+  assert.deepEqual(alone.calls.find(([name]) => name === "arc").slice(1, 3).map(Math.round), [320, 156]);
 });
 
 test("scores on a logarithmic axis, where all are above nothing", () => {

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from workbench.algos.rl.sb3.settings import SB3Settings
+from workbench.algos.rl.sb3.settings import LINEAR, PHASES, SB3Settings
 from workbench.core.protocols import Config
 
 if TYPE_CHECKING:
@@ -88,6 +88,17 @@ class SB3(SB3Settings):
             yield made
         finally:
             env.close()
+
+    def doubts(self, config: Config, n_phases: int) -> str:
+        """Say that a configuration's value falls to 0 before so many phases have run; nothing where it does not."""
+        values = {**self.hyperparameters, **config}
+        falling = [name for name, value in values.items() if isinstance(value, str) and value.startswith(LINEAR)]
+        if not falling or n_phases <= PHASES or self.total_frames is not None or self.phase.unit != "frames":
+            return ""
+        return (
+            f"{falling[0]} {values[falling[0]]!r} falls to 0 within {PHASES} of {n_phases} phases: set the frames of a "
+            f"whole trial, SB3(…, total_frames={n_phases * self.phase.amount:.0f})"
+        )
 
     def __call__(self, config: Config, seed: int) -> "SB3Trial":
         """Build a trial from its configuration, hyperparameters of the algorithm, and its seed."""

@@ -29,6 +29,7 @@ _SHAPING = (
 )
 _POLICY_OURS = {"self", "observation_space", "action_space", "lr_schedule"}
 LINEAR = "lin_"
+PHASES = 10  # that schedules run over where nobody says
 _ALL = 1000  # hyperparameters to list, where one is unknown
 
 

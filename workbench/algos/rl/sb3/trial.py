@@ -23,15 +23,14 @@ from workbench.algos.rl.phase import Phase
 from workbench.algos.rl.playable import longest_of
 from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
-from workbench.algos.rl.sb3.settings import SB3Settings
+from workbench.algos.rl.sb3.settings import PHASES, SB3Settings
 from workbench.algos.rl.trial import PROGRESS_S
 from workbench.core.checks import plain_seed
 from workbench.core.protocols import MOST_RETURNS, Measured, Metrics, Progress
 from workbench.core.seeds import derived
 
 FOR_EVER = 2**62  # steps: phases end by the callback
-PHASES = 10  # that schedules run over where nobody says
-STEPS = 100_000  # or so many steps
+STEPS = 100_000  # that schedules run over where neither frames of phases nor anybody says
 _OURS = ("_update_current_progress_remaining", "_excluded_save_params", "train")  # put over a model's own methods
 
 

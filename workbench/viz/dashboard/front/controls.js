@@ -65,7 +65,7 @@ function trialControls(parent, store, own) {
   const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => once("stop"));
   const pause = button(row, "Pause", "Set it aside when its phase ends", () => once("pause"));
   const resume = button(row, "Resume", "Let it go on", () => once("resume"));
-  const extend = button(row, "Extend", "Run it for some phases more", () => once("extend", { phases: Math.round(Number(phases.value)) }));
+  const extend = button(row, "Extend", "Run it for some phases more", () => once("extend", { phases: Number(phases.value) }));
   const phases = number(row, "by phases", 1);
   const clone = button(row, "Clone …", "Start a trial of its own with this configuration, changed", () => {
     update(); // the form too may still be the one before's
@@ -94,7 +94,7 @@ function studyControls(parent, store) {
   const once = (action) => !store.awaits(action) && store.wish(action);
   const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => once("pause study"));
   const resume = button(row, "Resume study", "Go on", () => once("resume study"));
-  const scale = button(row, "Scale", "Ask the cluster for a number of workers", () => store.wish("scale", { nodes: Math.round(Number(workers.value)) }));
+  const scale = button(row, "Scale", "Ask the cluster for a number of workers", () => store.wish("scale", { nodes: Number(workers.value) }));
   const workers = number(row, "to workers", 1);
   const told = make("span", "wb-waiting", row);
   told.setAttribute("role", "status"); // read out when it changes

@@ -61,11 +61,13 @@ function phaseBands(curves) {
 
 function drawCurves(canvas, { store, own, colors, look }) {
   const { pen, width, height } = ready(canvas, FIGURE);
-  const curves = [...store.curves]
+  const asked = [...store.curves]
     .filter(([trial, curve]) => own.visible(trial) && curve.x.length)
     .map(([trial, curve]) => ({ trial, curve, taken: phasesTaken(store.trials.get(trial)), ys: smoothed(curve, look.smooth) }))
     .map((one) => ({ ...one, xs: along(one.curve, look.axis, one.taken) }));
-  if (!curves.length) return none(pen, width, height, colors, store.curves.size ? "the filter leaves no curve" : "no score has been reported yet");
+  if (!asked.length) return none(pen, width, height, colors, store.curves.size ? "the filter leaves no curve" : "no score has been reported yet");
+  const curves = asked.filter(({ xs, ys }) => xs.some((x, k) => Number.isFinite(x) && !Number.isNaN(ys[k])));
+  if (!curves.length) return none(pen, width, height, colors, `no ${AXES[look.axis]} were reported with the scores`);
   let [longest, low, high] = [0, Infinity, -Infinity];
   for (const { xs, ys } of curves) {
     for (let k = 0; k < xs.length; k++) {
@@ -75,10 +77,11 @@ function drawCurves(canvas, { store, own, colors, look }) {
       high = Math.max(high, ys[k]);
     }
   }
-  if (low > high) return none(pen, width, height, colors, `no ${AXES[look.axis]} were reported with the scores`);
   const unit = look.axis === "seconds" ? clock(longest) : { unit: "", seconds: 1 };
   const log = look.logY && low > 0;
-  const x = { low: 0, high: longest / unit.seconds || 1, title: unit.unit ? `${AXES[look.axis]} [${unit.unit}]` : AXES[look.axis], whole: look.axis === "phases" };
+  const without = asked.length - curves.length;
+  const title = AXES[look.axis] + (unit.unit && ` [${unit.unit}]`) + (without ? ` (${without} of ${asked.length} curves report none)` : "");
+  const x = { low: 0, high: longest / unit.seconds || 1, title, whole: look.axis === "phases" };
   const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: logTicks(low, high), title: "score (log)" } : { ...span([low, high]), title: look.logY ? "score (not all above 0: linear)" : "score" };
   const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
   const at = (value) => px(value / unit.seconds);
@@ -218,22 +221,31 @@ function drawParallel(canvas, { store, own, colors }) {
   const px = (k) => box.left + (drawn.length > 1 ? (k * box.width) / (drawn.length - 1) : box.width / 2);
   const py = ({ of, scale }, t) => (of(t) === null ? NaN : box.top + box.height * (1 - scale.share(of(t)))); // what does not apply is no place
   pen.lineWidth = 1;
-  const lines = scored.map((t) => ({ trial: t.trial, t, ys: drawn.map((one) => py(one, t)) }));
+  const lines = scored.map((t) => {
+    const ys = drawn.map((one) => py(one, t));
+    return { trial: t.trial, t, ys, places: ys.map((y, k) => ({ k, x: px(k), y })).filter(({ y }) => !Number.isNaN(y)) };
+  });
   lines.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial));
-  for (const { trial, t, ys } of lines) {
-    const path = () => {
+  for (const { trial, t, ys, places } of lines) {
+    // From axis to neighbouring axis, or `over` those of what does not apply: the score is reached by every line.
+    const path = (over) => {
       pen.beginPath();
-      ys.forEach((y, k) => (Number.isNaN(y) ? 0 : Number.isNaN(ys[k - 1] ?? NaN) ? pen.moveTo(px(k), y) : pen.lineTo(px(k), y)));
+      places.forEach(({ k, x, y }, j) => (j && k - places[j - 1].k > 1 === over ? pen.lineTo(x, y) : pen.moveTo(x, y)));
       pen.stroke();
     };
     const mine = own.selected.has(trial);
-    if (mine) halo(pen, colors, path);
+    if (mine) halo(pen, colors, () => path(false));
     const { color, dash } = looksOf(store, t);
     pen.strokeStyle = color ?? colors.soft;
     pen.setLineDash(store.now.studies ? dash : []);
     pen.globalAlpha = mine ? 1 : own.selected.size ? 0.3 : 0.75;
     pen.lineWidth = mine ? 2 : 1;
-    path();
+    path(false);
+    if (places.length < ys.length) {
+      pen.setLineDash([2, 4]);
+      path(true);
+    }
+    if (places.length === 1) dot(pen, places[0], 2, pen.strokeStyle); // of all that is seen only the score differs
   }
   pen.setLineDash([]);
   pen.globalAlpha = 1;
@@ -257,9 +269,7 @@ function drawParallel(canvas, { store, own, colors }) {
   });
   const axisAt = (mx) => drawn.reduce((best, _, k) => (Math.abs(px(k) - mx) < Math.abs(px(best) - mx) ? k : best), 0);
   const hit = (mx, my) => {
-    const k = Math.max(0, drawn.findLastIndex((_, j) => j < drawn.length - 1 && px(j) <= mx));
-    const share = (mx - px(k)) / (px(k + 1) - px(k) || 1);
-    const found = nearestOf(lines.map((line) => ({ x: mx, y: line.ys[k] + share * ((line.ys[k + 1] ?? line.ys[k]) - line.ys[k]), ...line })), mx, my);
+    const found = nearestOf(lines.map((line) => ({ ...passing(line.places, mx), ...line })), mx, my);
     return found && { trial: found.trial, words: [`last score ${short(found.t.last)}`, ...whatItIs(found.t)] };
   };
   hit.brush = (x0, y0, x1, y1) => {
@@ -271,6 +281,14 @@ function drawParallel(canvas, { store, own, colors }) {
     return [`${name}:`, `${name}:${scale.end(share(y1), Math.floor)}..${scale.end(share(y0), Math.ceil)}`];
   };
   return hit;
+}
+
+// Where a line passes an upright, or the end of it that is nearest.
+function passing(places, x) {
+  const next = places.findIndex((place) => place.x >= x);
+  if (next < 1) return places.at(next);
+  const [from, to] = [places[next - 1], places[next]];
+  return { x, y: from.y + ((x - from.x) / (to.x - from.x)) * (to.y - from.y) };
 }
 
 // Which axis values ask for, as workbench.viz.figures.scales: log over a factor of 20, and `named`, by their order, where they

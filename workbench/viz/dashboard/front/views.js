@@ -116,8 +116,9 @@ function drawGantt(canvas, { store, own, colors, look }) {
     return { trial, words: [`phase ${phase} on slot ${slot}: ${outcome}`, `${duration(from)}–${duration(over)} (${duration(over - from)})`, ...whatItIs(store.trials.get(trial))] };
   };
   hit.brush = (x0, _, x1) => {
-    const seconds = (mx) => Math.round(Math.max(0, x.low + ((mx - box.left) / box.width) * (x.high - x.low)) * unit.seconds * 10) / 10;
-    return ["time:", `time:${seconds(x0)}..${seconds(x1)}`];
+    const seconds = (mx) => Math.round(Math.max(x.low, Math.min(x.high, x.low + ((mx - box.left) / box.width) * (x.high - x.low))) * unit.seconds * 10) / 10;
+    const [from, to] = [seconds(x0), seconds(x1)];
+    return ["time:", from < to ? `time:${from}..${to}` : ""];
   };
   return hit;
 }
