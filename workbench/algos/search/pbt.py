@@ -182,7 +182,7 @@ class PBT:
         member = entry[2]
         if member.heir is not None:
             run = self._trials.child(*member.heir, member.phase)
-            member.scores, member.returns = map(list, self._past[member.heir[1]])
+            member.scores, member.returns = self._past[member.heir[1]]
             member.heir = None
         elif member.trial is not None:
             run = self._trials.resume(member.trial)
@@ -256,7 +256,7 @@ class PBT:
         if not self.copy_weights and member.weights is not None:  # one that failed at once has none of its own
             source, why["config_of"] = member, donor.weights
         assert source.weights is not None
-        member.scores, member.returns = map(list, self._past[source.weights])
+        member.scores, member.returns = self._past[source.weights]
         member.weights = source.weights
         member.heir = (self._changed(member, config) if self.explore else config, source.weights)
         self._queue(member)
