@@ -17,8 +17,8 @@ _ATARI: dict[str, Any] = {
 }
 _PONG: dict[str, Any] = {"game": "Pong", "frames": 40_000_000}
 # Threads run freely, and losses are summed over a batch, as in the paper's code: with means a larger batch would not be
-# what it is there. RMSProp and the learning rate are the paper's, but that its accumulators began at 0 when this was
-# recorded; the weights to begin with are ours, with which so few frames teach anything.
+# what it is there. RMSProp and the learning rate are the paper's, but that its accumulators began at 0 when all but
+# Fig. 6 was recorded; the weights to begin with are ours, with which so few frames teach anything.
 _CODE: dict[str, Any] = {"reduction": "sum", "rmsprop_eps": 0.1, "eps_inside_root": True, "learning_rate": 3e-4}
 _AS_PUBLISHED: dict[str, Any] = {**_CODE, "max_grad_norm": None, "emulator_threads": 1}
 # An update of every segment, by free threads: there the policy lags most.
