@@ -115,9 +115,10 @@ SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in OTHERS]
 
 @pytest.mark.parametrize("how", [{}, *SLOW_HOWS])
 def test_two_ranks_learn_cartpole(how):
-    """Random play scores about 22; two ranks come above 120 within 200 000 frames, usually sooner."""
+    """Random play scores about 22; two ranks come above 120 within 200 000 frames, usually by 40 000. Not at a rate of
+    3e-3: where old gradients count and a rank waits for its processor, agents fall to 9 there, and may stay."""
     factory = BA3C(phase=Budget(frames=20_000), n_ranks=2, n_agents=16, batch=80, **CARTPOLE, **how)
-    config = {"learning_rate": 3e-3, "gamma": 0.95, "t_max": 10, "beta1": 0.9, "beta2": 0.999, "init": "orthogonal"}
+    config = {"learning_rate": 1e-3, "gamma": 0.95, "t_max": 10, "beta1": 0.9, "beta2": 0.999, "init": "orthogonal"}
     ranks, scores = ranks_of(factory, config), []
     while len(scores) < 10 and max(scores, default=0) < 120:
         scores.append(train(ranks)["score"])
