@@ -3,7 +3,10 @@
 import asyncio
 import gc
 import os
+import signal
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -150,8 +153,21 @@ def test_bounds_and_times_that_a_cluster_cannot_adapt_by_are_refused_in_one_line
     gc.collect()
 
 
+def test_a_library_that_takes_ctrl_c_for_itself_gives_it_back(tmp_path, monkeypatch) -> None:
+    """As dask_jobqueue does: a study on its clusters would not end cleanly."""
+    (tmp_path / "taking.py").write_text("import signal, sys\nsignal.signal(signal.SIGINT, lambda *_: sys.exit())\n")
+    (tmp_path / "taking.toml").write_text('kind = "taking:Cluster"\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(InvalidInput, match="is no MODULE:CLASS"), cluster_client(str(tmp_path / "taking.toml")):
+        pass
+    assert "taking" in sys.modules
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_what_a_cluster_adapts_by_is_asked_of_its_class_and_of_those_that_it_is_made_of(tmp_path) -> None:
-    pytest.importorskip("dask_jobqueue")
+    if find_spec("dask_jobqueue") is None:  # which takes Ctrl-C for itself where a test imports it
+        pytest.skip("could not import 'dask_jobqueue'")
     file = tmp_path / "jobs.toml"
     text = (
         'kind = "dask_jobqueue:SLURMCluster"\n[settings]\ncores = 2\nprocesses = 2\nmemory = "4GB"\n'

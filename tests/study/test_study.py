@@ -126,7 +126,10 @@ def interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_ends_a_study_cleanly_however_it_is_waited_for_and_says_so(study_of, tmp_path, capsys) -> None:
+@pytest.mark.parametrize("interrupted", [interrupted, sys.exit])  # as dask_jobqueue has it
+def test_ctrl_c_ends_a_study_cleanly_however_it_is_waited_for_and_says_so(
+    study_of, tmp_path, capsys, interrupted
+) -> None:
     study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=Waits(str(tmp_path / "never"), 1))
     run = study.start()
     assert see_through(run, interrupted)
@@ -189,10 +192,12 @@ def test_ctrl_c_is_heard_at_once_by_who_awaits_a_run(study_of, tmp_path) -> None
         asyncio.get_running_loop().call_later(0.05, signal.raise_signal, signal.SIGINT)
         await run
 
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(main())
-    assert run.running
-    run.stop()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(main())
+        assert run.running
+    finally:
+        run.stop()  # it would hold the workers of all tests to come
     assert run.wait(300)
 
 

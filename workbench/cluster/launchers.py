@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -246,9 +247,13 @@ def _expanded(value: Any) -> Any:
 
 
 def _class_of(kind: str, file: str) -> Any:
+    interrupted = signal.getsignal(signal.SIGINT)
     try:
         return imported(kind)
     except InvalidInput as err:
         raise InvalidInput(
             f"{file}: kind = {kind!r} is no MODULE:CLASS to be found here ({err}): install it, or correct the name"
         ) from None
+    finally:  # dask_jobqueue has Ctrl-C end the process, without a word and with exit code 0
+        if signal.getsignal(signal.SIGINT) is not interrupted:
+            signal.signal(signal.SIGINT, interrupted)

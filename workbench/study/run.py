@@ -252,14 +252,15 @@ class StudyRun(AttachedStudy):
 def see_through(run: StudyRun, watch: Callable[[], object]) -> bool:
     """Watch a study to its end. Ctrl-C ends it cleanly, a second one leaves at once; tell whether the first came.
 
-    It runs on where nobody reads any more what is told of it.
+    Once dask_jobqueue has been imported it is a `SystemExit`. The study runs on where nobody reads any more what is
+    told of it.
     """
     try:
         try:
             watch()
         except OSError:  # of what it is told to: the study's own would come again
             run.wait()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         with suppress(OSError):
             sys.stderr.write("\nending the study; press Ctrl-C again to leave at once\n")
         run.stop()
