@@ -188,6 +188,35 @@ def test_a_worker_that_its_nanny_has_given_up_is_replaced(monkeypatch) -> None:
         assert client.scheduler_info()["workers"].keys() - {first}
 
 
+_CHILD_LEFT = """
+import multiprocessing, os, signal, sys, time
+from workbench.cluster.local import local_client
+
+def fork_and_die():
+    sleeps = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True)
+    sleeps.start()
+    print(sleeps.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    with local_client(1) as client:
+        client.run(fork_and_die, on_error="ignore")
+        while not client.run(os.getpid, on_error="ignore"):
+            time.sleep(0.1)
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_says_nothing_of_a_killed_worker_whose_connection_a_child_keeps_open() -> None:
+    command = [sys.executable, "-c", _CHILD_LEFT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as cluster:
+        assert cluster.stdout is not None
+        child = int(cluster.stdout.readline())
+        assert cluster.wait(timeout=300) == 0
+        os.kill(child, signal.SIGKILL)  # which holds what it writes to open, too
+        assert cluster.communicate() == ("", "")
+
+
 def _level_of(logger: str) -> int:
     return logging.getLogger(logger).getEffectiveLevel()
 
