@@ -1,9 +1,11 @@
 """Workers that are told to leave: they save at the next sign of progress, and it costs no attempt and no step."""
 
 import errno
+import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -90,6 +92,28 @@ def test_a_worker_at_the_end_of_its_lifetime_costs_no_attempt_and_no_step(tmp_pa
     assert {e.data["why"] for e in log if e.kind is Kind.PHASE_FAILED} == {"left"}
     assert set(steps_of(steps).values()) == {1}
     assert len(steps_of(steps)) == 200
+
+
+class Forks(Deterministic):
+    """Ends a child that it has forked."""
+
+    def train_phase(self, progress):
+        context = multiprocessing.get_context("fork")
+        up = context.Event()
+        child = context.Process(target=lambda: (up.set(), time.sleep(600)), daemon=True)
+        child.start()
+        up.wait()  # a signal that comes while it is being forked is lost
+        child.terminate()
+        child.join(60)
+        exitcode = child.exitcode or 0
+        child.kill()
+        return {**super().train_phase(progress), "exitcode": float(exitcode)}
+
+
+def test_what_a_trial_has_forked_ends_when_the_trial_ends_it(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 1), executor_of(Forks), log)
+    assert [e.data["metrics"]["exitcode"] for e in log if e.kind is Kind.PHASE_ENDED] == [-signal.SIGTERM]
 
 
 async def come_near_the_limit(worker: Worker) -> None:

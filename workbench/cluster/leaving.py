@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import dask
@@ -104,6 +105,8 @@ class InOrder(WorkerPlugin):  # type: ignore[misc]
         worker.memory_manager.memory_pause_fraction = math.inf  # False would leave one paused that just was
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
+            # What a trial forks is ended by it: there is no loop in it to leave by.
+            os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
 
     def _on_signal(self, number: int, frame: object) -> None:
         memory = self._worker.memory_manager
