@@ -316,7 +316,7 @@ def test_silence_costs_the_attempt_and_the_silent_worker_is_restarted() -> None:
     assert book.time_passed(12.0) == [Cancel(attempt, stop=True), Restart(slot, 1)]
     _, lost, failed = book.take_events()
     assert (lost.kind, lost.data) == (Kind.SLOT_LOST, {"node": "a0+b0", "workers": 2})
-    error = "rank 1 of 2: no sign of progress for 11 s on b0; worker restarted"
+    error = "rank 1 of 2: no sign of progress for 11 s on b0; the worker was given up"
     assert (failed.data["why"], failed.data["error"]) == ("stall", error)
 
 

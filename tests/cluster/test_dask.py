@@ -187,7 +187,7 @@ def test_a_cluster_that_ends_while_a_worker_is_replaced_says_nothing_of_it(tmp_p
         stalls_once(executor, hung.exists)
         drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
         executor.close()
-    assert ["worker restarted" in e.data["error"] for e in log if e.kind is Kind.TRIAL_FAILED] == [True]
+    assert ["the worker was given up" in e.data["error"] for e in log if e.kind is Kind.TRIAL_FAILED] == [True]
     assert capfd.readouterr() == ("", "")
 
 

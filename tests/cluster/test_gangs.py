@@ -53,7 +53,7 @@ def test_workers_form_one_slot_and_each_holds_a_rank_of_the_trial(executor_of) -
     assert {(e.slot, e.data["node"], e.data["workers"]) for e in of(log, Kind.SLOT_JOINED)} == {(0, "0+1", 2)}
 
 
-STALLED = r"rank {rank} of 2: no sign of progress for \d+ s on \S+; worker restarted"
+STALLED = r"rank {rank} of 2: no sign of progress for \d+ s on \S+; the worker was given up"
 
 
 @pytest.mark.parametrize(

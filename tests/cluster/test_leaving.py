@@ -1,20 +1,25 @@
 """Workers that are told to leave: they save at the next sign of progress, and it costs no attempt and no step."""
 
 import errno
+import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Worker, get_worker
+from distributed.core import Status
+from distributed.utils import sync
 
 from tests.clusters.trials import Paced
-from tests.support import SPACE, MemoryLog
+from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster import worker
 from workbench.cluster.attempts import Attempts
@@ -87,6 +92,59 @@ def test_a_worker_at_the_end_of_its_lifetime_costs_no_attempt_and_no_step(tmp_pa
     assert {e.data["why"] for e in log if e.kind is Kind.PHASE_FAILED} == {"left"}
     assert set(steps_of(steps).values()) == {1}
     assert len(steps_of(steps)) == 200
+
+
+class Forks(Deterministic):
+    """Ends a child that it has forked."""
+
+    def train_phase(self, progress):
+        context = multiprocessing.get_context("fork")
+        up = context.Event()
+        child = context.Process(target=lambda: (up.set(), time.sleep(600)), daemon=True)
+        child.start()
+        up.wait()  # a signal that comes while it is being forked is lost
+        child.terminate()
+        child.join(60)
+        exitcode = child.exitcode or 0
+        child.kill()
+        return {**super().train_phase(progress), "exitcode": float(exitcode)}
+
+
+def test_what_a_trial_has_forked_ends_when_the_trial_ends_it(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 1), executor_of(Forks), log)
+    assert [e.data["metrics"]["exitcode"] for e in log if e.kind is Kind.PHASE_ENDED] == [-signal.SIGTERM]
+
+
+async def come_near_the_limit(worker: Worker) -> None:
+    """Take nine tenths of the memory; Dask may have paused the worker just before it heard not to."""
+    memory = worker.memory_manager
+    worker.monitor.get_process_memory = lambda: int(0.9 * memory.memory_limit)
+    worker.status = Status.paused
+    await memory.memory_monitor(worker)
+
+
+class Large(Deterministic):
+    """Leaves its worker little memory."""
+
+    def train_phase(self, progress):
+        here = get_worker()
+        sync(here.loop, come_near_the_limit, here)
+        return super().train_phase(progress)
+
+
+def test_a_trial_that_takes_most_of_its_worker_s_memory_goes_on_there(tmp_path) -> None:
+    log = MemoryLog()
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None,
+                     memory_limit="1GiB") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        executor = DaskExecutor(client, Large, CheckpointStore(str(tmp_path)), max_retries=0, stall_s=60.0)
+        executor.open(0.0)
+        with closing(executor):
+            assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
+    assert [e.kind for e in log if e.kind in (Kind.PHASE_ENDED, Kind.TRIAL_FAILED)] == [Kind.PHASE_ENDED] * 2
 
 
 class Alone:

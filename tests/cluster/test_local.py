@@ -8,6 +8,7 @@ import sys
 import tempfile
 
 import dask
+import psutil
 import pytest
 from distributed import Client, LocalCluster
 
@@ -186,6 +187,47 @@ def test_a_worker_that_its_nanny_has_given_up_is_replaced(monkeypatch) -> None:
         # To wait for workers would renew what the cluster knows of them, under the eyes of its clock for those it lost.
         assert client.submit(abs, -1).result(timeout=300) == 1
         assert client.scheduler_info()["workers"].keys() - {first}
+
+
+def _starts(apart: bool) -> int:
+    return subprocess.Popen(["sleep", "600"], start_new_session=apart).pid
+
+
+def test_what_trials_have_left_running_ends_with_their_worker_but_what_is_in_a_session_of_its_own() -> None:
+    with local_client(1) as client:
+        left, apart = (psutil.Process(client.submit(_starts, apart).result()) for apart in (False, True))
+    gone = not left.is_running() or left.status() == psutil.STATUS_ZOMBIE  # where nobody takes note of its end
+    apart.kill()
+    assert gone
+
+
+_CHILD_LEFT = """
+import multiprocessing, os, signal, sys, time
+from workbench.cluster.local import local_client
+
+def fork_and_die():
+    sleeps = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True)
+    sleeps.start()
+    print(sleeps.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    with local_client(1) as client:
+        client.run(fork_and_die, on_error="ignore")
+        while not client.run(os.getpid, on_error="ignore"):
+            time.sleep(0.1)
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_says_nothing_of_a_killed_worker_whose_connection_a_child_keeps_open() -> None:
+    command = [sys.executable, "-c", _CHILD_LEFT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as cluster:
+        assert cluster.stdout is not None
+        child = int(cluster.stdout.readline())
+        assert cluster.wait(timeout=300) == 0
+        os.kill(child, signal.SIGKILL)  # which holds what it writes to open, too
+        assert cluster.communicate() == ("", "")
 
 
 def _level_of(logger: str) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.simulated import Clocked
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.attempts import Attempt
@@ -128,6 +129,14 @@ def test_a_stopped_drive_leaves_its_trials_running_in_the_ledger() -> None:
     turns = iter([False, True])
     assert not drive(Barrier(Verdict.PAUSE), executor, log, stop=lambda: next(turns))
     assert Ledger(log).in_state(TrialState.RUNNING)
+
+
+def test_what_happened_before_a_run_is_logged_before_it() -> None:
+    log, executor = MemoryLog(), Clocked(RandomTimes(1), VirtualCluster(1))
+    executor.open(0.0)
+    assert drive(FullRuns(RandomSearcher(SPACE), 3, 2), executor, log)
+    assert [e.kind for e in log[:3]] == [Kind.SLOT_JOINED, Kind.RUN, Kind.PHASE_STARTED]
+    assert [e.at for e in log] == sorted(e.at for e in log)
 
 
 def test_a_run_is_logged_before_the_executor_hears_of_it() -> None:

@@ -39,6 +39,7 @@ from workbench.cluster.place import Place
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
+from workbench.core.living import NO_SLOT
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
@@ -916,6 +917,24 @@ def test_nothing_that_an_earlier_driver_ran_has_frames_a_second(then):
     assert progress.frames_per_s == 1000
     progress.see(Event(then, 3.0))
     assert progress.frames_per_s == 0
+
+
+def test_a_study_that_no_worker_is_up_for_says_so(monkeypatch):
+    monkeypatch.setattr("workbench.core.living._PATIENCE_S", -1.0)
+    progress = Progress(Size(2, expected_phases=4.0))
+    progress.see(Event(Kind.STUDY_STARTED, 0.0))
+    assert NO_SLOT not in str(progress)  # nobody is known to drive it
+    progress.go_on(driven=True)
+    assert str(progress).endswith(f" · {NO_SLOT}")
+    progress.message = "waiting for disk space to write the log"
+    assert str(progress).endswith(f" · {progress.message}")
+    progress.message = ""
+    progress.see(Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a"}))
+    assert NO_SLOT not in str(progress)
+    progress.see(Event(Kind.SLOT_LOST, 0.0, slot=0, data={"node": "a"}))
+    assert NO_SLOT in str(progress)
+    progress.see(Event(Kind.STUDY_ENDED, 1.0))
+    assert NO_SLOT not in str(progress)
 
 
 class FullLog:

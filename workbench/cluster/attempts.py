@@ -228,7 +228,7 @@ class Attempts:
             return []
         if silent_s is None:
             return self.attempt_lost(attempt, "crash", f"the worker on {where} died{ended}", now, rank=rank)
-        error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
+        error = f"no sign of progress for {silent_s:.0f} s on {where}; the worker was given up"
         return self.attempt_lost(attempt, "stall", error, now, rank=rank)
 
     def worker_left(

@@ -60,8 +60,9 @@ class DaskExecutor:
     max_retries : int
         Further attempts at a phase after a crash, a stall or an exception.
     stall_s : float
-        Longest silence of a running phase; after it the worker is restarted through its nanny. It must exceed
-        the time a trial needs to come up, and the longest time between two of its signs of progress.
+        Longest silence of a running phase; after it the worker is given up, and its nanny, if it has one, replaces
+        it. It must exceed the time a trial needs to come up, and the longest time between two of its signs of
+        progress.
     study : str, optional
         The study's identity. Phases that an earlier driver of the same study left running on the cluster are
         cancelled.

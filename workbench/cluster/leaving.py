@@ -1,11 +1,13 @@
 """How a Dask worker leaves: in order, what runs on it being saved first."""
 
 import asyncio
+import math
 import os
 import signal
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import dask
@@ -88,6 +90,9 @@ class InOrder(WorkerPlugin):  # type: ignore[misc]
 
     SIGTERM reaches this process where a batch system sends it to all of a job's. Dask's nanny sends it as well, to a
     worker that takes too much memory: that one dies at once, for it would only come back and do the same.
+
+    Until then no worker is paused, as Dask would at 80 % of its memory so that fewer tasks add to it: here the next
+    phase would wait there, beside its own trial that takes the memory, until it was taken for a stall.
     """
 
     name = "workbench-in-order"
@@ -97,8 +102,11 @@ class InOrder(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker) -> None:
         self._worker = worker
+        worker.memory_manager.memory_pause_fraction = math.inf  # False would leave one paused that just was
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
+            # What a trial forks is ended by it: there is no loop in it to leave by.
+            os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
 
     def _on_signal(self, number: int, frame: object) -> None:
         memory = self._worker.memory_manager

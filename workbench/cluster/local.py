@@ -35,6 +35,7 @@ _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _BEFORE = "distributed.nanny.pre-spawn-environ"
 _PAGES = "distributed.scheduler.http.routes"
 _QUIET = logging.ERROR
+_SCHEDULER = logging.getLogger("distributed.scheduler")
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
 _SOCKET_PATH = 70  # characters of a temporary folder's path above which a socket in it gets too long a name
 
@@ -228,6 +229,9 @@ class _Held:
                     stack.enter_context(dask.config.set(_settings()))
                     for logger in ("distributed", "bokeh"):  # before clusters and nannies do, which then change nothing
                         stack.enter_context(distributed.utils.silence_logging_cmgr(_QUIET, logger))
+                    # A worker that was killed, and a stream to it that a child of its trial keeps open: as in `forked`.
+                    stack.callback(_SCHEDULER.setLevel, _SCHEDULER.level)
+                    _SCHEDULER.setLevel(logging.CRITICAL)
                     stack.enter_context(without_main(_WORKER))
                     self._stack = stack.pop_all()
             self._clusters += 1

@@ -64,6 +64,7 @@ def drive(
         driver.answer(inbox())
         if stop():  # which one of them may have asked for
             return False
+        driver.take_caused()
         driver.fill()
         if driver.is_over():
             return True
@@ -100,8 +101,7 @@ class _Driver:
         for request in requests:
             if request.id in self.ledger.requests:
                 continue
-            while caused := self.executor.caused():  # it came before the answer, and is logged before it
-                self._take(caused)
+            self.take_caused()
             events = judge(
                 request,
                 self.ledger,
@@ -182,6 +182,11 @@ class _Driver:
         if not executor.n_free and executor.want(self.could_use()):
             return False
         raise waits_for_ever(self.scheduler, held, paused, executor.n_slots)
+
+    def take_caused(self) -> None:
+        """Log what calls have caused since the last events before what comes next: an answer to a person, or a run."""
+        while caused := self.executor.caused():
+            self._take(caused)
 
     def collect(self, poll_s: float) -> None:
         """Wait for events, log them with the decisions they cause, and carry these out."""

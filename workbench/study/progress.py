@@ -14,6 +14,7 @@ import numpy as np
 from workbench.core.clock import SeenClock
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState, share_of
+from workbench.core.living import NO_SLOT, LivingSlots
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.size import Size
 
@@ -59,7 +60,7 @@ class Progress:
         self._lock = threading.Lock()  # held where entries are gone through, or come and go: a driver's thread tells
         self._ledger, self._clock = Ledger(), SeenClock()
         self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
-        self._slots: set[int | None] = set()  # that live
+        self._slots, self._driven = LivingSlots(), False
         self._begun: dict[int | None, float] = {}  # trial → when the phase that it is in began
         self._took_s: list[float] = []  # phases that ended
 
@@ -109,12 +110,13 @@ class Progress:
     def go_on(self, *, driven: bool) -> None:
         """Let the clock go on to now, where somebody drives the study in real time."""
         with self._lock:
-            self.at = self._clock.now(self._ledger.at, driven=driven)
+            self.at, self._driven = self._clock.now(self._ledger.at, driven=driven), driven
 
     def _see(self, event: Event) -> None:
         ledger = self._ledger
         ledger.see(event)
         self._clock.see(event)
+        self._slots.see(event)
         self.at, self.state, self.why_over = ledger.at, ledger.standing(driven=True), ledger.why_over
         self.trials_started, self.trials_asked, self.trials_ended = len(ledger), ledger.n_asked, ledger.n_over
         self.phases_ended = ledger.phases_ended
@@ -130,15 +132,11 @@ class Progress:
             self._frames.pop(event.trial, None)
 
     def _see_work(self, event: Event) -> None:
-        """Follow which slots live and how long phases take; a driver that begins finds nothing under way."""
+        """Follow how long phases take; a driver that begins finds nothing under way."""
         kind, trial = event.kind, event.trial
         if kind in BEGUN:
-            for known in (self._slots, self._begun, self._frames):
-                known.clear()
-        elif kind is Kind.SLOT_JOINED:
-            self._slots.add(event.slot)
-        elif kind is Kind.SLOT_LOST:
-            self._slots.discard(event.slot)
+            self._begun.clear()
+            self._frames.clear()
         elif kind is Kind.PHASE_STARTED:
             self._begun[trial] = event.at
         elif kind is Kind.PHASE_ENDED and trial in self._begun:
@@ -163,6 +161,14 @@ class Progress:
             return share_of(self._ledger, self.size) or 0.0
 
     @property
+    def _waits_for(self) -> str:
+        """What the study waits for, if it is held up."""
+        if self.state not in ("running", "paused"):
+            return ""
+        lacking = self.state == "running" and self._driven and self._slots.lacking
+        return self.message or (NO_SLOT if lacking else "")
+
+    @property
     def _bar(self) -> str:
         full = round(_BAR * self.share)
         return f"▕{'█' * full}{'·' * (_BAR - full)}▏"
@@ -179,7 +185,7 @@ class Progress:
         eta = "" if eta_s is None or self.state != "running" else f" · about {_clock(eta_s)} left"
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
         over = f" · ended: {self.why_over}" if self.why_over else ""
-        over += f" · {self.message}" if self.message and self.state in ("running", "paused") else ""
+        over += f" · {self._waits_for}" if self._waits_for else ""
         if self.state == "paused":
             over += " · paused by a person: controls.resume_study(), or the dashboard, lets it go on"
         most = f"{'at most ' if self.size.may_be_fewer else ''}{self.n_trials}"

@@ -74,7 +74,7 @@ class Study:
     max_retries : int
         Further attempts at a phase after a crash, a stall or an exception.
     stall_s : float
-        Longest silence of a running phase before its worker is restarted, seconds.
+        Longest silence of a running phase before its worker is given up, seconds; its nanny then replaces it.
     fail_fast : bool
         Whether to stop when the first trials, as many as there are slots and three at least, all fail in their first
         phase of the same error: the code is at fault then. Also when a function ends in a phase that no trial has come

@@ -9,6 +9,7 @@ from tests.viz.dashboard.test_derived import Drawn
 from workbench.algos.search import HyperTrick
 from workbench.core.aim import Aim
 from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.living import NO_SLOT
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
@@ -307,6 +308,21 @@ def test_a_phase_that_was_lost_with_its_driver_is_under_way_no_more():
     board.take(_news([Event(Kind.STUDY_RESUMED, 22.0)]))
     content, _ = board.delta()
     assert {row["trial"]: row["in_phase"] for row in content["trials"]} == {2: False, 3: False}
+
+
+def test_a_study_that_no_worker_is_up_for_says_so_though_its_clock_stands(monkeypatch):
+    monkeypatch.setattr("workbench.core.living._PATIENCE_S", -1.0)
+    board = _board()
+    board.take(_news([Event(Kind.STUDY_STARTED, 0.0)]))
+    told, _ = board.snapshot()
+    assert told["waits"] == ""
+    board.delta()
+    board.learn(driven=True)
+    told, _ = board.delta()
+    assert told["waits"] == NO_SLOT
+    board.take(_news([Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "m"})]))
+    board.learn(driven=True)
+    assert board.state()["waits"] == ""
 
 
 def test_what_waits_for_a_slot_after_a_resumption_has_no_throughput():

@@ -9,6 +9,7 @@ from workbench.core.clock import SeenClock
 from workbench.core.describe import explain_of
 from workbench.core.errors import StudyError
 from workbench.core.garbage import uncollected
+from workbench.core.living import NO_SLOT, LivingSlots
 from workbench.core.protocols import BEGUN, Event, Explain, Kind
 from workbench.core.record import size_of_record, space_of_record
 from workbench.core.showing import reason_text, titled
@@ -87,6 +88,7 @@ class Board:
         self._simulated = simulated
         self.driven = True
         self._clock, self._now = SeenClock(), 0.0
+        self._slots, self._waits = LivingSlots(), ""
         self._reader = FrameReader()
         self.ledger = self._reader.ledger
         self._spans = SpanTable(self._reader.spans)
@@ -148,6 +150,9 @@ class Board:
             self.driven, self._stale = driven, True
         if driven is not None:
             self._now = self._clock.now(self.ledger.at, driven=driven and not self._simulated)
+            waits = NO_SLOT if driven and self._slots.lacking else ""
+            self._stale |= waits != self._waits
+            self._waits = waits
         if importance is not None and importance != self.importance:
             self.importance, self._stale = importance, True
 
@@ -179,6 +184,7 @@ class Board:
             **self.rows.remarks(None),
             "importance": self.importance,
             "state": standing,
+            "waits": self._waits if running else "",
             "reading": self.reported.reading,
             "at_s": round(at, 2),
             "occupancy": occupied,
@@ -258,6 +264,7 @@ class Board:
             self._touched.update(self._reader.open_span)  # whose phases were lost with the driver before
         self._reader.read(event)
         self._clock.see(event)
+        self._slots.see(event)
         self._fates.take(event)
         self._lines.take(event)
         self.rows.take(event)

@@ -172,6 +172,14 @@ test("the line at the top tells how many trials have failed, of whatever phase",
   assert.ok(front.headline(store).endsWith(" · 2 failed"));
 });
 
+test("the line at the top tells what the study waits for, while somebody is there to tell it", () => {
+  const { store } = opened();
+  Object.assign(store.now, { busy: [0, 0], occupancy: null, trials_started: 4, phases_ended: 0, waits: "waiting for workers" });
+  assert.ok(front.headline(store).endsWith(" · waiting for workers"));
+  store.silent = true;
+  assert.ok(!front.headline(store).includes("waiting"));
+});
+
 test("the line at the top counts what people asked for beside the scheduler's trials", () => {
   const { store } = opened();
   store.meta.n_trials = 40;

@@ -19,6 +19,7 @@ function headline(store) {
   parts.push(started, `${phases} ended`);
   const [busy, alive] = now.busy;
   if (now.state === "running" && alive && !store.silent) parts.push(`${busy} of ${alive} slots busy`);
+  if (now.waits && !store.silent) parts.push(now.waits);
   if (now.occupancy !== null) parts.push(`${(100 * now.occupancy).toFixed(0)} % occupied${ended ? "" : " so far"}`);
   if (now.frames_per_s && !store.silent) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
   if (now.failed) parts.push(`${now.failed} failed`);
