@@ -1,5 +1,6 @@
 """A notebook without a browser: what fails in it is named."""
 
+import asyncio
 import base64
 import errno
 import signal
@@ -87,6 +88,16 @@ def test_who_interrupts_it_is_told_in_a_line_and_the_copy_is_kept(tmp_path, how,
     kept = outputs(tmp_path / "out.ipynb")
     assert "under way" in kept
     assert "never" not in kept + out
+
+
+def test_a_signal_while_the_library_ends_the_kernel_does_not_end_it_once_more() -> None:
+    """Two at once stumble over one another, with pages of tracebacks, if the second is through first."""
+    from workbench.cli.headless import _Talking
+
+    client = _Talking(nbformat.v4.new_notebook())
+    client.interrupted = True
+    asyncio.run(client._fail(None, 0, None))
+    client._interrupt()  # without a kernel: nothing is asked of one
 
 
 @pytest.mark.skipif(chromium() is None, reason=MISSING)

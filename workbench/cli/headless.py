@@ -157,11 +157,13 @@ class _Talking(NotebookClient):
     """
 
     interrupted = False
+    _over = False  # a cell has failed, as one that is interrupted does: the library ends the kernel
     _quiet_until = 0.0
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         self._unsaid: dict[str, str] = {}  # display → its text as it is, where that has not been written yet
-        super().__init__(*args, on_notebook_start=self._listen, on_cell_start=self._go_on, **settings)
+        settings |= {"on_notebook_start": self._listen, "on_cell_start": self._go_on, "on_cell_error": self._fail}
+        super().__init__(*args, **settings)
 
     async def _listen(self, notebook: Any) -> None:
         """Take the signals over: the library would end the kernel, and then stumble over its being gone."""
@@ -169,11 +171,16 @@ class _Talking(NotebookClient):
             asyncio.get_running_loop().add_signal_handler(number, self._interrupt)
 
     def _interrupt(self) -> None:
+        if self._over:  # twice at once it cannot be ended
+            return
         kernel: Any = self.km
         self._ending = asyncio.ensure_future(
             kernel.shutdown_kernel(now=True) if self.interrupted else kernel.interrupt_kernel()
         )
         self.interrupted = True
+
+    async def _fail(self, cell: Any, cell_index: int, execute_reply: Any) -> None:
+        self._over = True
 
     async def _go_on(self, cell: Any, cell_index: int) -> None:
         if self.interrupted:  # the last cell went on all the same

@@ -20,7 +20,8 @@ CAPTIONS = {
         "Slots over time: one bar a phase, the later the lighter. The faint ground is idle, hatched is held or lost."
     ),
     "survival": "Trials phase by phase: how many began each, and what became of them.",
-    "learning curves": "Every trial's score against the time it trained.",
+    "learning curves": "Every trial's score against the time it trained. Within a phase an agent's is of its last "
+    "games, whichever phase they are of, at the end of that phase's alone: it may leap there.",
     "best so far": "The best score reported so far, against the study's clock.",
     "scores by phase": "How the scores at the end of each phase are distributed, and how many trials ended it.",
     "search space": "Where the trials of a phase lie in the search space, coloured by their score in it.",
