@@ -45,6 +45,11 @@ class MFPBT(PBT):
                 f"more, two in each sub-population, got {len(self._members)}"
             )
 
+    @property
+    def moves_weights(self) -> bool:
+        """As `PBT`'s; and where members evolve more and less often, the weights alone of the former are copied."""
+        return super().moves_weights or (self.exploit != "none" and len(set(self.intervals)) > 1)
+
     def _interval(self, member: Member) -> int:
         return self.intervals[member.index % len(self.intervals)]
 
