@@ -120,6 +120,14 @@ def asynchronous() -> go.Figure:
     return figures.bands(bands, title, "frames", "score (mean return of a phase's games)")
 
 
+def toy_of_pbt() -> go.Figure:
+    """The recording's seed 0, played again: it keeps how runs end, and no paths."""
+    kept = recorded("pbt-toy")
+    drawn = figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS]))
+    title = f"PBT on its toy problem, and its ablations: one seed of {kept.frame['seed'].nunique()} · {kept.scale}"
+    return drawn.update_layout(title_text=title)
+
+
 def populations() -> go.Figure:
     kept = recorded("pbt-population")
     title = f"CartPole, {kept.frame['repeat'].nunique()} repetitions · {kept.scale}"
@@ -196,7 +204,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "curves": curves_over_frames,
     "importance": importance_of_curves,
     "toy-schedule": toy_schedule,
-    "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
+    "pbt-toy": toy_of_pbt,
     "pbt-population": populations,
     "pbt-digits-gan": gans_of_digits,
     "ba3c-links": links,

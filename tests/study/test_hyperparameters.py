@@ -22,6 +22,7 @@ from workbench import (
     Uniform,
 )
 from workbench.algos.games import Games
+from workbench.algos.search.mfpbt import MFPBT
 from workbench.algos.search.seeded import Seeded
 from workbench.core.errors import InvalidInput
 from workbench.study.hyperparameters import check_hyperparameters, warn_of_phases
@@ -94,6 +95,14 @@ def test_what_shapes_weights_is_refused_where_they_go_on_under_other_hyperparame
     one = {"gamma": Uniform(0.9, 1.0), "network": Choice(["mlp"])}
     for scheduler in (PBT(networks, 4, 2, explore=False), PBT(GAMMA, 4, 2), PBT(one, 4, 2), drawn(networks)):
         check_hyperparameters(scheduler, AGENT)
+
+
+def test_what_shapes_weights_is_refused_where_members_copy_weights_alone_of_those_that_evolve_more_often() -> None:
+    networks = {"gamma": Uniform(0.9, 1.0), "network": Choice(["mlp", "mlp-separate"])}
+    with pytest.raises(InvalidInput, match=r"^MFPBT has .* leave network out of the space"):
+        check_hyperparameters(MFPBT(networks, 4, 2, explore=False, intervals=(1, 2)), AGENT)
+    check_hyperparameters(MFPBT(networks, 4, 2, explore=False, intervals=(2, 2)), AGENT)
+    check_hyperparameters(MFPBT(networks, 4, 2, explore=False, exploit="none", intervals=(1, 2)), AGENT)
 
 
 def test_a_network_s_size_is_refused_under_pbt_of_stable_baselines3_too() -> None:

@@ -338,7 +338,7 @@ REFUSED = {
     ),
     "text": (
         {"game": "Sampled-v0", "env_kwargs": {"space": spaces.Graph(spaces.Discrete(2), None)}},
-        r"Sampled-v0 has observations Graph.*wrapper",
+        r"Sampled-v0 has observations Graph.*wrapper around it that does, wrappers=\['my_module:MyWrapper'\]$",
     ),
 }
 

@@ -16,6 +16,7 @@ from workbench.algos.rl import trial as trial_module
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import read_checkpoint
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
 from workbench.algos.rl.learner import Learner
@@ -207,6 +208,77 @@ def test_a_trial_stopped_in_mid_phase_that_goes_back_to_a_phases_end_stands_ther
     trial.save(tmp_path)
     trial.close()
     assert read_checkpoint(tmp_path)["counters"]["within"] is None
+
+
+class Tens(gymnasium.Env):
+    """Ten points a game, unless a step fails."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    fails: type[BaseException] | None = None
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        if self.t == 7 and Tens.fails:
+            raise Tens.fails
+        return np.zeros(2, np.float32), 1.0, self.t == 10, False, {}
+
+
+gymnasium.register("WorkbenchTens-v0", Tens)
+TENS = {"game": "WorkbenchTens-v0", "phase": Budget(frames=200), "n_agents": 2, "min_games": 1, "device": "cpu"}
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize(
+    "factory",
+    [
+        GA3C(**TENS),
+        GA3C(**TENS, lockstep=True),
+        A3C(**TENS),
+        A3C(**TENS, lockstep=True),
+        HTS(**TENS),
+        HTS(**TENS, concurrent=False),
+        BA3C(**TENS, n_ranks=1, evaluate_every=None),
+    ],
+    ids=["ga3c", "ga3c in turn", "a3c", "a3c in turn", "hts", "hts in turn", "ba3c"],
+)
+def test_after_a_phase_that_failed_a_trial_trains_no_more_and_after_one_that_progress_ended_it_goes_on(
+    factory, failure, monkeypatch
+) -> None:
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.002)
+    trial = replace(factory, phase=Budget(seconds=60))({}, 0)
+    with pytest.raises(StoppedError):
+        trial.train_phase(stop)
+    trial.settings = factory
+    assert trial.train_phase(lambda metrics: None)["score"] == 10
+    monkeypatch.setattr(Tens, "fails", failure)
+    with pytest.raises(failure):
+        trial.train_phase(lambda metrics: None)
+    monkeypatch.setattr(Tens, "fails", None)
+    with pytest.raises(RuntimeError, match="this trial has failed; start a new one"):
+        trial.train_phase(lambda metrics: None)
+    trial.close()
+
+
+def test_environments_that_could_not_all_be_opened_are_not_played_in(monkeypatch) -> None:
+    trial, made = A3C(**TENS, lockstep=True)({}, 0), []
+
+    def make(*given, **told):
+        made.append(given)
+        if len(made) == 2:
+            raise OSError("no more processes")
+        return make_envs(*given, **told)
+
+    monkeypatch.setattr(trial_module, "make_envs", make)
+    for words in ("no more processes", "this trial has failed"):
+        with pytest.raises((OSError, RuntimeError), match=words):
+            trial.train_phase(lambda metrics: None)
+    trial.close()
 
 
 def test_environments_that_cannot_be_closed_leave_no_others_open(monkeypatch) -> None:

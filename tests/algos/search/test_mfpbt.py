@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,41 @@ def test_where_weights_stay_hyperparameters_come_from_those_that_evolve_as_seldo
     assert "interval" not in reason
     heir = scheduler.ask()
     assert (heir.parent, heir.config) == (3, {"x": 20.0})
+
+
+@pytest.mark.parametrize("exploit", ["truncation", "t-test", "tournament"])
+@pytest.mark.parametrize("failed", [False, True])
+def test_one_that_lost_all_is_saved_by_others_where_none_of_its_own_has_a_score(failed, exploit) -> None:
+    """As long as nobody has one it goes on if it can; rivals whose score is not a number are of no help."""
+    searcher = ListSearcher([{"x": x} for x in (10.0, 20.0, 30.0, 40.0)])
+    scheduler = MFPBT(searcher, 4, 4, exploit, explore=False, share=0.5, space=LINE, intervals=(1, 2))
+    for _ in range(4):
+        scheduler.ask()
+
+    def told(trial, score, *, failed=False):
+        decision = scheduler.tell(Report(trial, 0, score, failed=failed))[trial]
+        return str(decision.verdict), decision.reason["mode"], decision.reason.get("donor")
+
+    assert told(2, math.nan) == ("continue", "kept", None)
+    assert told(1, 8.0) == ("continue", "not ready", None)
+    assert told(0, math.nan, failed=failed) == ("stop", "failed" if failed else "exploited", 1)
+    heir = scheduler.ask()
+    assert (heir.parent, heir.config) == (1, {"x": 20.0})
+    assert told(3, math.nan, failed=True) == ("stop", "failed", 1)  # its own has a score
+    assert scheduler.ask().config == {"x": 20.0}
+
+
+@pytest.mark.parametrize(("intervals", "saviour"), [((1, 2), 1), ((2, 1), None)])
+def test_where_weights_stay_nobody_is_saved_by_one_of_which_nothing_would_be_taken(intervals, saviour) -> None:
+    scheduler = MFPBT(LINE, 4, 4, share=0.5, copy_weights=False, intervals=intervals)
+    for _ in range(4):
+        scheduler.ask()
+    scheduler.tell(Report(1, 0, 8.0))
+    decision = scheduler.tell(Report(0, 0, math.nan))[0]
+    if intervals[0] == 2:
+        decision = scheduler.tell(Report(0, 1, math.nan))[0]
+    assert decision.reason.get("config_of") == saviour
+    assert decision.reason["mode"] == ("kept" if saviour is None else "exploited")
 
 
 def test_of_equals_a_loser_copies_its_own() -> None:

@@ -46,6 +46,22 @@ def test_what_was_seen_tells_less_at_another_score_and_phases_ago() -> None:
     assert scheduler._bounds([{"x": 0.5}], member).tolist() == pytest.approx([expected], abs=1e-6)
 
 
+@pytest.mark.parametrize("lost", [-1e3, -1e300])
+def test_a_phase_that_diverged_leaves_the_model_what_it_knows_of_the_others(lost, monkeypatch) -> None:
+    """The rise is highest at 0.5; without an outlier nothing is cut, and bounds are the same to the last bit."""
+    scheduler = PB2(LINE, 2, 20, forget=0.0, kappa=0.0)
+    member, drawn = scheduler._members[0], [{"x": x} for x in (0.05, 0.5, 0.95)]
+    member.scores, member.phase = [10.0], 12
+    places = [7 * i % 25 for i in range(25)]
+    scheduler._seen = [({"x": x / 24}, i // 2 + 1, i / 2, 1 - abs(x / 12 - 1)) for i, x in enumerate(places)]
+    plain = scheduler._bounds(drawn, member)
+    with monkeypatch.context() as uncut:
+        uncut.setattr("workbench.algos.search.pb2._OUTLYING", np.inf)
+        assert scheduler._bounds(drawn, member).tolist() == plain.tolist()
+    scheduler._seen.append(({"x": 0.2}, 12, 8.0, lost - 8.0))
+    assert scheduler._bounds(drawn, member).argmax() == plain.argmax() == 1
+
+
 def test_what_others_have_just_been_given_is_worth_less() -> None:
     scheduler = PB2(LINE, 3, 5)
     member = scheduler._members[0]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from workbench.core.errors import InvalidInput
+from workbench.paper.catalogue import recorded
 from workbench.paper.pbt import ablations
 from workbench.viz.figures import toy_problem
 
@@ -57,6 +58,13 @@ def test_paths_hold_every_step_of_both_members_and_go_on_from_the_donor_s_theta(
     other = paths[paths["member"] == 1].set_index("step")
     assert other.loc[8, "theta0"] == pytest.approx(0.9 * 0.96**4)  # member 1 copied member 0 after 4 steps,
     assert other.loc[8, "theta1"] == pytest.approx(0.9 * 0.96**4)  # and went on along its own axis
+
+
+@pytest.mark.parametrize("variant", ablations.VARIANTS)
+def test_the_recording_s_first_seed_which_the_docs_draw_is_what_is_played(variant) -> None:
+    kept = recorded("pbt-toy").frame.query("seed == 0 and variant == @variant")
+    run = ablations.play(variant, 0)
+    assert kept[["final", "over_time"]].to_numpy().tolist() == [pytest.approx([run.final, run.mean], abs=1e-5)]
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

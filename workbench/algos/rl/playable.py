@@ -135,7 +135,7 @@ def readable(env: gymnasium.Env, name: str) -> gymnasium.Env:
     if not isinstance(flat, spaces.Box) or len(flat.shape) != 1:
         raise InvalidInput(
             f"{name} has observations {space}, which Gymnasium cannot flatten into a vector: put a wrapper around it "
-            "that does, wrappers=['my_module:MyWrapper'], or try SB3"
+            "that does, wrappers=['my_module:MyWrapper']"
         )
     return env
 

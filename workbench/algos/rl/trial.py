@@ -85,6 +85,7 @@ class Trial(ABC):
         self._groups: list[Any] = []  # AgentGroup, or what a system has in its place: envs, steps, close
         self._workers = Workers()
         self._failure: BaseException | None = None
+        self._clean_end: BaseException | None = None  # what ended the phase where the next one can go on from
         self._meter = Meter()
         self._progress: Progress = lambda metrics: None
         self._last: Reading | None = None  # when progress was last called
@@ -120,7 +121,8 @@ class Trial(ABC):
         ----------
         progress : callable
             Called about twice a second in this thread while the trial gets on, first after half a second, with the
-            metrics below as they are now and the rates since the last call. What it raises ends the phase, cleanly.
+            metrics below as they are now and the rates since the last call. What it raises ends the phase, cleanly:
+            the next one goes on from there. After whatever else ends a phase, Ctrl-C too, the trial trains no more.
 
         Returns
         -------
@@ -142,20 +144,21 @@ class Trial(ABC):
             raise RuntimeError("this trial has failed; start a new one from its last checkpoint") from self._failure
         torch.set_num_threads(self.settings.torch_threads)
         torch.backends.cudnn.deterministic = self.settings.repeatable  # the quickest convolutions are not
-        if not self._groups:
-            self._open()
-        self._meter, self._last, self._progress = Meter(), None, progress
-        self._phase.budget = self.settings.phase  # the settings of a trial may be exchanged between phases
-        self._phase.begin(self._counted(0.0))
         try:
+            if not self._groups:
+                self._open()
+            self._meter, self._last, self._progress = Meter(), None, progress
+            self._phase.budget = self.settings.phase  # the settings of a trial may be exchanged between phases
+            self._phase.begin(self._counted(0.0))
             self._run()
-        except FloatingPointError as diverged:
-            self._failure = diverged
+        except BaseException as end:
+            clean, self._clean_end = end is self._clean_end, None
+            self._failure = self._workers.failure or (None if clean else end)
             raise
         self._phase.end()
         before = int(self._phase.before["episodes"])
-        ended: dict[str, Any] = {"returns": self.episodes.since(before)[0][-MOST_RETURNS:]}
-        ended |= self.episodes.means(before)
+        returns = self.episodes.since(before)[0][-MOST_RETURNS:]
+        ended: dict[str, Any] = {"returns": returns, **self.episodes.means(before)}
         return self.measured() | ended
 
     def measured(self) -> dict[str, float]:
@@ -276,9 +279,8 @@ class Trial(ABC):
             self._workers.stop()
             release()
             self._workers.join()
-            self._failure = self._workers.failure
-        if self._failure is not None:
-            raise self._failure
+        if self._workers.failure is not None:
+            raise self._workers.failure
 
     def _open(self) -> None:
         """Start the environments."""
@@ -341,7 +343,12 @@ class Trial(ABC):
         """Report if it is PROGRESS_S seconds since the last time, or at once; raises what ends the phase."""
         if at_once or self._meter.seconds - (self._last.seconds if self._last else 0.0) >= PROGRESS_S:
             reading = self._meter.reading()
-            self._progress(self._metrics(reading, self._last))
+            metrics = self._metrics(reading, self._last)
+            try:
+                self._progress(metrics)
+            except BaseException as end:
+                self._clean_end = end
+                raise
             self._last = reading
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:

@@ -18,7 +18,8 @@ class MFPBT(PBT):
     by where hyperparameters lead in the long run, and are there when the greedy ones have run into a wall.
 
     A member that loses in its own sub-population copies the best member of the others if that one scores higher than
-    whom it would have copied. From one that evolves as seldom as itself or more so it takes weights and
+    whom it would have copied. So does one that has lost its weights or its score, where none of its own has any to
+    give. From one that evolves as seldom as itself or more so it takes weights and
     hyperparameters, from one that evolves more often the weights alone: what was best in the short run is not imposed
     on those that look further. That is the paper's asymmetric migration as far as its idea goes; its exact draws are
     our choice. With a single interval of 1 this is PBT.
@@ -45,6 +46,11 @@ class MFPBT(PBT):
                 f"more, two in each sub-population, got {len(self._members)}"
             )
 
+    @property
+    def moves_weights(self) -> bool:
+        """As `PBT`'s; and where members evolve more and less often, the weights alone of the former are copied."""
+        return super().moves_weights or (self.exploit != "none" and len(set(self.intervals)) > 1)
+
     def _interval(self, member: Member) -> int:
         return self.intervals[member.index % len(self.intervals)]
 
@@ -57,14 +63,15 @@ class MFPBT(PBT):
 
     def _donor(self, member: Member) -> tuple[Member | None, dict[str, Any]]:
         donor, why = super()._donor(member)
+        if donor is None:
+            return None, why
         own = self._rivals(member)
         others = [m for m in self._members if self._measured(m) and m not in own]
-        best = max(others, key=lambda m: m.scores[-1], default=None)
-        if donor is None or best is None or best.scores[-1] <= donor.scores[-1]:
-            return donor, why
-        if not (self.copy_weights or self._takes_config(member, best)):
-            return donor, why  # nothing of the other's would be taken
-        return best, {**why, "interval": self._interval(best)}
+        best = max(others, key=lambda m: m.scores[-1], default=donor)
+        of_use = self.copy_weights or self._takes_config(member, best)  # else nothing of the other's would be taken
+        if of_use and best.scores[-1] > donor.scores[-1]:
+            donor = best
+        return donor, why if donor in own else {**why, "interval": self._interval(donor)}
 
     def _takes_config(self, member: Member, donor: Member) -> bool:
         return super()._takes_config(member, donor) and self._interval(donor) >= self._interval(member)

@@ -12,15 +12,19 @@ from workbench.core.protocols import Config, Decision
 
 Array = npt.NDArray[np.float64]
 
+_OUTLYING = 10.0  # robust standard deviations from the median
+
 
 @dataclass
 class PB2(PBT):
     """PBT whose losers take the hyperparameters that a Gaussian process expects to raise the score most.
 
     The process sees, for every phase of every member, by how much the score rose: over hyperparameters, time and the
-    score before. What is older counts less (Bogunovic et al., 2016). Of many configurations drawn from the space, the
-    one with the highest upper confidence bound is taken; the spread counts those that others have just been given, so
-    that members spread out (GP-BUCB, Sec. 3.2). Choices are drawn like all else, where the paper leaves them to others.
+    score before. Outliers, such as the fall of a phase that diverged, are cut to ten robust standard deviations: the
+    paper's scales are made of all that is seen. What is older counts less (Bogunovic et al., 2016). Of many
+    configurations drawn from the space, the one with the highest upper confidence bound is taken; the spread counts
+    those that others have just been given, so that members spread out (GP-BUCB, Sec. 3.2). Choices are drawn like all
+    else, where the paper leaves them to others.
 
     Parameters
     ----------
@@ -83,9 +87,11 @@ class PB2(PBT):
         now, known = member.phase + 1, member.scores and np.isfinite(member.scores[-1])
         score = member.scores[-1] if known else float(np.median([one[2] for one in seen]))  # one that failed has none
         phases = np.array([*(one[1] for one in seen), *[now] * (len(pending) + len(drawn))], dtype=float)
-        scores = np.array([*(one[2] for one in seen), *[score] * (len(pending) + len(drawn))])
+        before = np.array([one[2] for one in seen])
+        scores = np.clip([*before, *[score] * (len(pending) + len(drawn))], *_bulk(before))
         at = np.column_stack([positions(configs), (scores - scores.min()) / (np.ptp(scores) or 1.0)])
         rises = np.array([one[3] for one in seen])
+        rises = np.clip(rises, *_bulk(rises))
         rises = (rises - rises.mean()) / (rises.std() or 1.0)
         n, m = len(seen), len(seen) + len(pending)
         covariance = self._covariance(at[:m], phases[:m], at[:m], phases[:m]) + 0.1 * np.eye(m)
@@ -98,3 +104,10 @@ class PB2(PBT):
         apart = ((at[:, None] - other[None]) ** 2).sum(axis=2)
         aged = (1 - self.forget) ** (np.abs(phases[:, None] - others[None]) / 2)
         return np.asarray(np.exp(-apart / (2 * self.length**2)) * aged)
+
+
+def _bulk(values: Array) -> tuple[float, float]:
+    """Give the range of all but outliers: beside one phase that diverged, all others would count as alike."""
+    middle = float(np.median(values))
+    reach = _OUTLYING * 1.4826 * float(np.median(np.abs(values - middle)))
+    return (middle - reach, middle + reach) if reach > 0 else (-np.inf, np.inf)  # 0: more than half are equal

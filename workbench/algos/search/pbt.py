@@ -269,8 +269,8 @@ class PBT:
     def _replace_failed(self, member: "Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
         self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
-        others = [rival for rival in self._rivals(member) if rival is not member and rival.scores]
-        ranked = _best_first([rival for rival in others if self._measured(rival)] or others)
+        saviours = self._saviours(member)
+        ranked = [other for other in saviours if self._measured(other)] or saviours
         top = ranked[: max(1, floored(self.share * len(ranked)))]
         if not top or self.exploit == "none" or member.phase >= self.n_phases:
             member.over, member.scores, member.returns = True, [], []
@@ -288,22 +288,28 @@ class PBT:
         trained = member.weights == member.trial and member.heir is None
         return bool(member.scores) and (trained or not self.copy_weights)
 
-    def _ranked(self, member: "Member") -> "list[Member]":
-        """Those of them that have a score of their own, best first; of equal scores the lower number."""
-        return _best_first([rival for rival in self._rivals(member) if self._measured(rival)])
+    def _saviours(self, member: "Member") -> "list[Member]":
+        """Whom one that has lost its weights or its score may copy, best first: rivals; all if none has a score."""
+        rivals = self._rivals(member)
+        healthy = any(m is not member and self._measured(m) and m.scores[-1] != -math.inf for m in rivals)
+        others = [m for m in (rivals if healthy else self._members) if m is not member and m.scores]
+        kept = not self.copy_weights and member.weights is not None  # its own weights, and only the rest is copied
+        return _best_first([m for m in others if not kept or self._takes_config(member, m)])
 
     def _donor(self, member: "Member") -> "tuple[Member | None, dict[str, Any]]":
         """Whom to copy, if anybody, and why."""
-        ranked = self._ranked(member)
+        ranked = _best_first([rival for rival in self._rivals(member) if self._measured(rival)])
         why = {"place": ranked.index(member) + 1, "reported": len(ranked)}
-        if self.exploit == "none" or len(ranked) == 1:
+        if self.exploit == "none":
             return None, why
         n_top = self._n_top(member, len(ranked))
         if member.scores[-1] == -math.inf:  # it has lost its score, and copies whatever the rule
-            saviours = [m for m in ranked if m.scores[-1] != -math.inf]
+            saviours = [m for m in self._saviours(member) if self._measured(m) and m.scores[-1] != -math.inf]
             if self.exploit == "truncation":
                 saviours = saviours[: max(n_top, 1)]
             return (_one_of(saviours, self._rng) if saviours else None), why
+        if len(ranked) == 1:
+            return None, why
         if self.exploit == "truncation":
             bottom = ranked[len(ranked) - n_top :]
             return (_one_of(ranked[:n_top], self._rng) if member in bottom else None), why

@@ -25,6 +25,7 @@ from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.optim import SharedAdam
 from workbench.algos.rl.trial import Trial
+from workbench.core.errors import PeerLost
 from workbench.core.seeds import derived
 
 _SCORE, _EVALUATED = "eval_score", "evaluated_at"  # what is kept of the last evaluation, and the updates by then
@@ -110,7 +111,9 @@ class BA3CTrial(Trial):
                     self._run_by_servers()
                 else:
                     self._run_by_all_reduce()
-        except BaseException:
+        except BaseException as end:
+            if isinstance(end, PeerLost):  # another rank's end: the next phase begins with what all agree on
+                self._clean_end = end
             self.leave()  # wakes whoever waits for this rank
             raise
 

@@ -317,11 +317,7 @@ class HTSTrial(Trial):
                 obs = np.concatenate([executor.obs for executor in self._groups])
                 policy, values = self.learner.predict(obs, self._acting)
                 self._meter.add_prediction(len(obs), 0)
-                try:
-                    list(pool.map(step, self._groups, np.split(policy, starts), np.split(values, starts)))
-                except Exception as failure:
-                    self._failure = failure
-                    raise
+                list(pool.map(step, self._groups, np.split(policy, starts), np.split(values, starts)))
                 if self._groups[0].t == self.settings.sync_interval:
                     self._swap()
                     self._update()
