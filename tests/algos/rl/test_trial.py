@@ -265,6 +265,21 @@ def test_after_a_phase_that_failed_a_trial_trains_no_more_and_after_one_that_pro
     trial.close()
 
 
+@pytest.mark.parametrize("factory", [GA3C(**TENS), A3C(**TENS), HTS(**TENS)], ids=["ga3c", "a3c", "hts"])
+def test_ctrl_c_in_the_thread_that_waits_for_those_that_play_ends_a_phase_cleanly(factory, monkeypatch) -> None:
+    trial = factory({}, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr("workbench.algos.rl.trial.Workers.wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            trial.train_phase(lambda metrics: None)
+    assert trial.train_phase(lambda metrics: None)["score"] == 10
+    trial.close()
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 def test_environments_that_could_not_all_be_opened_are_not_played_in(monkeypatch) -> None:
     trial, made = A3C(**TENS, lockstep=True)({}, 0), []
 

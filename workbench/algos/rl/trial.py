@@ -122,7 +122,8 @@ class Trial(ABC):
         progress : callable
             Called about twice a second in this thread while the trial gets on, first after half a second, with the
             metrics below as they are now and the rates since the last call. What it raises ends the phase, cleanly:
-            the next one goes on from there. After whatever else ends a phase, Ctrl-C too, the trial trains no more.
+            the next one goes on from there; so does Ctrl-C where threads play. After whatever else ends a phase the
+            trial trains no more.
 
         Returns
         -------
@@ -275,6 +276,9 @@ class Trial(ABC):
                     self._report_if_due(at_once=True)
                 seen = now
                 look()
+        except KeyboardInterrupt as end:  # of this thread alone: the others end as where `progress` has ended the phase
+            self._clean_end = end
+            raise
         finally:
             self._workers.stop()
             release()
