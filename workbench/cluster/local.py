@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster, Nanny
 from distributed.core import Status
 from distributed.security import Security
 
+from workbench.cluster.children import WORKER
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.cluster.steady import keep_time
 from workbench.core.checks import whole
@@ -26,7 +27,6 @@ from workbench.core.machine import CORES, cores_a_slot
 from workbench.core.pool import block_interrupts, without_main
 
 _LOOK_S = 5.0
-_WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
 _UP_S = 120.0  # in which all workers must have come up
 _ASKED_S = 1.0  # between two looks whether they still have to
@@ -232,7 +232,7 @@ class _Held:
                     # A worker that was killed, and a stream to it that a child of its trial keeps open: as in `forked`.
                     stack.callback(_SCHEDULER.setLevel, _SCHEDULER.level)
                     _SCHEDULER.setLevel(logging.CRITICAL)
-                    stack.enter_context(without_main(_WORKER))
+                    stack.enter_context(without_main(WORKER))
                     self._stack = stack.pop_all()
             self._clusters += 1
 
