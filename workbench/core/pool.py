@@ -56,7 +56,7 @@ def without_main(name: str) -> Iterator[None]:
     """Keep processes whose names begin so from importing the script that begins them here; others are left alone.
 
     If they imported it they would run it, and begin what it begins once more, unless that stood under ``if __name__ ==
-    "__main__"``. What is defined there must travel to them whole, by cloudpickle, as from a notebook's cell.
+    "__main__"``. What is defined there must travel to them whole, by `script.pickled`, as from a notebook's cell.
     """
     with _ENTERING:
         _BY_THEMSELVES.append(name)

@@ -15,6 +15,7 @@ import cloudpickle
 
 from workbench.cluster.children import chosen_method
 from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.script import pickled
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -44,7 +45,7 @@ def launch(study: Any, *, resume: bool, scheduler: "tuple[str, Security] | None"
     from workbench.knowledge.lock import private
 
     try:
-        payload = pickle.dumps((sys.path, chosen_method())) + cloudpickle.dumps((study, resume, scheduler))
+        payload = pickle.dumps((sys.path, chosen_method())) + pickled((study, resume, scheduler))
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(f"study {study.name!r} cannot be sent to another process ({err}): use start()") from None
     said = _output(Path(study.db), study.name, resume=resume)

@@ -13,6 +13,7 @@ from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost
 from workbench.core.pool import deaf, without_main
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
+from workbench.core.script import pickled
 
 HOST = "127.0.0.1"
 _RANK = "BA3C rank"  # what a rank's process is called
@@ -39,7 +40,7 @@ class LocalGang:
         self._processes: list[Any] = []
         self._coming = list(range(1, factory.n_ranks))  # ranks whose processes have not said that they are up
         try:
-            packet = cloudpickle.dumps((factory, dict(config)))
+            packet = pickled((factory, dict(config)))
             for rank in self._coming:
                 self._start(packet, seed, rank)
         except BaseException:
