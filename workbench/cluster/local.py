@@ -24,7 +24,7 @@ from workbench.cluster.steady import keep_time
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, cores_a_slot
-from workbench.core.pool import block_interrupts, without_main
+from workbench.core.pool import block_interrupts, refuse_daemonic, without_main
 
 _LOOK_S = 5.0
 _ENDING_S = 1.0
@@ -120,12 +120,13 @@ def local_client(
     Raises
     ------
     InvalidInput
-        No whole number of nodes, or more than the limit on open files allows.
+        No whole number of nodes, more than the limit on open files allows, or this process is daemonic.
     StudyError
         Workers that did not come up within two minutes.
     """
     if not whole(1).fits(nodes):
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
+    refuse_daemonic("a cluster starts worker processes", "connect to one that is up, Client('tcp://…')")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if not os.environ.get(name)}
     with _HELD:

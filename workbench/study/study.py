@@ -276,7 +276,8 @@ class Study:
             The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven; or its
             place of checkpoints is another's.
         InvalidInput
-            What is trained cannot be sent to workers, or there are too few GPUs.
+            What is trained cannot be sent to workers, there are too few GPUs, or no `client` in a daemonic process,
+            which may start no workers.
         SchedulerError
             The log of a study to resume does not fit the scheduler.
         DatabaseError

@@ -11,7 +11,7 @@ import cloudpickle
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost
-from workbench.core.pool import deaf, without_main
+from workbench.core.pool import deaf, refuse_daemonic, without_main
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 from workbench.core.script import pickled
 
@@ -31,9 +31,15 @@ class LocalGang:
         Of the trial.
     host : str
         This machine's address that rank 0 listens at.
+
+    Raises
+    ------
+    InvalidInput
+        This process is daemonic.
     """
 
     def __init__(self, factory: GangFactory, config: Config, seed: int, host: str = HOST) -> None:
+        refuse_daemonic("a gang starts a process for each of its other ranks", "have one rank alone (n_ranks=1)")
         self._host = host
         self.chief: Any = factory.rank(config, seed, 0)
         self._lines: list[Connection] = []
