@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from multiprocessing import get_context, spawn
+from multiprocessing import current_process, get_context, spawn
 
 import pytest
 
-from workbench.core.pool import deaf, process_pool, without_main
+from workbench.core.errors import InvalidInput
+from workbench.core.pool import deaf, process_pool, refuse_daemonic, without_main
 
 WAITING = r"""
 import os
@@ -158,3 +159,12 @@ def test_of_two_that_begin_processes_without_the_script_the_first_to_end_takes_n
     second.__exit__(None, None, None)
     assert told("second 1")
     assert spawn.get_preparation_data is prepare
+
+
+def test_a_process_that_may_start_none_is_told_so(monkeypatch) -> None:
+    said = r"^work is spread, and this process may start none \(it is daemonic.* or spread none$"
+    with get_context("fork").Pool(1) as pool, pytest.raises(InvalidInput, match=said):
+        pool.apply(refuse_daemonic, ("work is spread", "spread none"))
+    monkeypatch.setitem(current_process()._config, "daemon", True)
+    with pytest.raises(InvalidInput, match=r"daemonic.* or compute in this one alone \(processes=1\)$"):
+        process_pool(2)

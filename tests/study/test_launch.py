@@ -23,11 +23,16 @@ from workbench.knowledge.inbox import inbox_path
 ROOT = Path(__file__).parents[2]
 
 _CELL = """
+import multiprocessing
 from tests.support import SPACE, Waits
 from workbench import FullRuns, RandomSearcher, Study
 
+multiprocessing.set_start_method("spawn")
+
 class Mine(Waits):  # lives in this notebook only
-    pass
+    def __call__(self, config, seed):
+        assert multiprocessing.get_start_method() == "spawn"  # the notebook's choice is its trials'
+        return super().__call__(config, seed)
 
 run = Study("outlives", FullRuns(RandomSearcher(SPACE), 3, 2), Mine({go!r}, 1), {db!r}).launch()
 run

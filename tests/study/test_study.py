@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import multiprocessing
 import os
 import shutil
 import signal
@@ -295,6 +296,16 @@ def test_a_full_disk_holds_the_study_up_and_loses_nothing(study_of, tmp_path, st
 def test_a_study_that_has_ended_can_be_resumed_and_ends_again(study_of) -> None:
     before = verdicts(study_of().run())
     assert verdicts(study_of().run(resume=True)) == before
+
+
+def test_a_study_is_refused_where_no_workers_may_be_started_before_anything_is_written(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    study = Study("no", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", nodes=1)
+    with pytest.raises(InvalidInput, match=r"^a study starts worker processes, and .* daemonic.* or pass client=$"):
+        study.start()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InvalidInput, match=r"^a cluster starts worker processes, and .* daemonic"), study.executor():
+        pass
 
 
 def test_an_existing_study_is_refused_without_resume(study_of) -> None:

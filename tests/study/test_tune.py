@@ -1,11 +1,14 @@
 """One call that tunes a function."""
 
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests import own
+from tests.support import FROM_HERE
 from workbench import AttachedStudy, Function, HyperTrick, KnowledgeBase, LogUniform, Study, tune
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.study.tune import _name_of
@@ -102,3 +105,32 @@ def test_a_function_that_yields_less_often_than_there_are_phases_is_told_at_its_
         tune(train, SPACE, n_trials=12, n_phases=3, **here)
     with KnowledgeBase(here["db"]) as kb:
         assert kb["train"].frames().trials["state"].eq("failed").sum() <= 2  # so many slots
+
+
+_SPAWNED = """
+import sys
+from multiprocessing import get_context
+from workbench import Uniform, tune
+
+def train(config):
+    yield config["x"]
+    yield 2 * config["x"]
+
+def job(n_trials):
+    tune(train, {"x": Uniform(1, 2)}, n_trials=n_trials, n_phases=2, nodes=1, db=sys.argv[1], resume=n_trials > 1)
+
+if __name__ == "__main__":
+    process = get_context("spawn").Process(target=job, args=(1,))
+    process.start()
+    process.join()
+    job(2)
+"""
+
+
+@pytest.mark.slow
+def test_a_function_of_the_script_is_tuned_in_a_spawned_process_and_resumed_in_the_script_s_own(tmp_path) -> None:
+    (script := tmp_path / "script.py").write_text(_SPAWNED)
+    subprocess.run([sys.executable, str(script), str(tmp_path / "kb.db")], env=FROM_HERE, check=True, timeout=500)
+    phases = AttachedStudy(tmp_path / "kb.db", "train").frames().phases
+    assert {*phases["trial"]} == {0, 1}
+    assert phases["score"].min() >= 1

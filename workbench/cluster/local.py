@@ -18,15 +18,15 @@ from distributed import Client, LocalCluster, Nanny
 from distributed.core import Status
 from distributed.security import Security
 
+from workbench.cluster.children import WORKER
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.cluster.steady import keep_time
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, cores_a_slot
-from workbench.core.pool import block_interrupts, without_main
+from workbench.core.pool import block_interrupts, refuse_daemonic, without_main
 
 _LOOK_S = 5.0
-_WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
 _UP_S = 120.0  # in which all workers must have come up
 _ASKED_S = 1.0  # between two looks whether they still have to
@@ -120,12 +120,13 @@ def local_client(
     Raises
     ------
     InvalidInput
-        No whole number of nodes, or more than the limit on open files allows.
+        No whole number of nodes, more than the limit on open files allows, or this process is daemonic.
     StudyError
         Workers that did not come up within two minutes.
     """
     if not whole(1).fits(nodes):
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
+    refuse_daemonic("a cluster starts worker processes", "connect to one that is up, Client('tcp://…')")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if not os.environ.get(name)}
     with _HELD:
@@ -232,7 +233,7 @@ class _Held:
                     # A worker that was killed, and a stream to it that a child of its trial keeps open: as in `forked`.
                     stack.callback(_SCHEDULER.setLevel, _SCHEDULER.level)
                     _SCHEDULER.setLevel(logging.CRITICAL)
-                    stack.enter_context(without_main(_WORKER))
+                    stack.enter_context(without_main(WORKER))
                     self._stack = stack.pop_all()
             self._clusters += 1
 

@@ -10,6 +10,7 @@ import cloudpickle
 from workbench.cluster.place import Place, sent_name
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.protocols import TrainableFactory
+from workbench.core.script import pickled
 
 _LARGE = 1 << 20  # bytes of a pickle; a task of Dask's goes through its scheduler, and is held there while it runs
 
@@ -71,7 +72,7 @@ def parcelled(factory: TrainableFactory, root: str) -> Parcel:
     InvalidInput
         `root` cannot be reached, or refuses it, although it was tried for a minute.
     """
-    raw = cloudpickle.dumps(factory)
+    raw = pickled(factory)
     place, digest = Place(root), hashlib.sha256(raw).hexdigest()
     if len(raw) <= _LARGE:
         return Parcel(place, digest, raw)

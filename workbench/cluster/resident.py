@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
+from workbench.cluster.children import start_by
 from workbench.cluster.task import PhaseTask
 from workbench.core.errors import CheckpointError, InvalidInput, NoState
 from workbench.core.failures import named, short
@@ -122,6 +123,7 @@ class Resident:
 
     def _build(self, task: PhaseTask) -> Trainable:
         self.close()
+        start_by(task.start_method)  # whatever the last trial has set
         config, seed = task.job.config, task.job.seed
         factory = task.factory.open()
         trainable: Trainable

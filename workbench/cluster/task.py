@@ -1,8 +1,9 @@
 """One phase as it travels to a worker."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.children import chosen_method
 from workbench.cluster.parcel import Parcel
 from workbench.core.protocols import Job
 
@@ -31,6 +32,8 @@ class PhaseTask:
         Phases that rank 0 runs again before the due one, so the others must too.
     proved : bool
         Whether the place of checkpoints has taken any of this study's.
+    start_method : str or None
+        How processes begin that the trial starts: as the driver's would.
     """
 
     job: Job
@@ -44,6 +47,7 @@ class PhaseTask:
     address: str = ""
     again: int = 0
     proved: bool = False
+    start_method: str | None = field(default_factory=chosen_method)
 
     @property
     def label(self) -> dict[str, int]:

@@ -19,6 +19,7 @@ from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, 
 from workbench.core.failures import short
 from workbench.core.protocols import Explain
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
+from workbench.core.script import code_path
 from workbench.core.showing import reason_text
 from workbench.core.space import Space
 
@@ -224,5 +225,5 @@ def _read(what: str, key: str, value: Any) -> Any:
 
 
 def _kind(cls: Any) -> str:
-    path = f"{cls.__module__}:{cls.__qualname__}"
+    path = code_path(cls)
     return next((kind for kind, target in REGISTRY.items() if target == path), path)

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process, resource_tracker, spawn
+from multiprocessing import current_process, get_context, parent_process, resource_tracker, spawn
 from typing import Any
+
+from workbench.core.errors import InvalidInput
 
 _BY_THEMSELVES: list[str] = []  # how the names of processes begin that are now begun without the script
 _ENTERING = threading.Lock()
@@ -32,10 +34,38 @@ def process_pool(
         How they are started; by default as Python does.
     begin, arguments
         What each calls before its first job.
+
+    Raises
+    ------
+    InvalidInput
+        This process is daemonic.
     """
+    refuse_daemonic("several processes are to compute", "compute in this one alone (processes=1)")
     _begin_tracker()
     given = (begin, arguments)
     return _Pool(processes, mp_context=get_context(method), initializer=_begin, initargs=given)
+
+
+def refuse_daemonic(what: str, instead: str) -> None:
+    """Refuse what starts processes where multiprocessing lets none be started.
+
+    Parameters
+    ----------
+    what : str
+        Says that it starts them.
+    instead : str
+        What else can be done than run it in another kind of process.
+
+    Raises
+    ------
+    InvalidInput
+        This process is daemonic.
+    """
+    if current_process().daemon:
+        raise InvalidInput(
+            f"{what}, and this process may start none (it is daemonic, as those of multiprocessing.Pool are): use "
+            f"concurrent.futures.ProcessPoolExecutor or Process(daemon=False), or {instead}"
+        )
 
 
 @contextmanager
@@ -56,7 +86,7 @@ def without_main(name: str) -> Iterator[None]:
     """Keep processes whose names begin so from importing the script that begins them here; others are left alone.
 
     If they imported it they would run it, and begin what it begins once more, unless that stood under ``if __name__ ==
-    "__main__"``. What is defined there must travel to them whole, by cloudpickle, as from a notebook's cell.
+    "__main__"``. What is defined there must travel to them whole, by `script.pickled`, as from a notebook's cell.
     """
     with _ENTERING:
         _BY_THEMSELVES.append(name)

@@ -10,6 +10,7 @@ from workbench.core.checks import whole
 from workbench.core.domains import Domain, domain_from_json, is_continuous, meant, on_step, scalar, written
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Scalar
+from workbench.core.script import code_path
 
 CONFIG_ID = "config_id"
 """What names a configuration in a table of recorded curves stands among its hyperparameters, and is none."""
@@ -214,7 +215,7 @@ class Space(Mapping[str, Domain]):
             dimensions[name]["only_if"] = {parent: list(values) for parent, values in conditions.items()}
         if self.constraint is not None:
             named = self.constraint if hasattr(self.constraint, "__qualname__") else type(self.constraint)
-            dimensions["constraint"] = {"kind": f"{named.__module__}:{named.__qualname__}"}
+            dimensions["constraint"] = {"kind": code_path(named)}
         return dimensions
 
     @classmethod

@@ -7,12 +7,15 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from multiprocessing import set_start_method
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from workbench.cluster.children import chosen_method
 from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.script import pickled
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -42,7 +45,7 @@ def launch(study: Any, *, resume: bool, scheduler: "tuple[str, Security] | None"
     from workbench.knowledge.lock import private
 
     try:
-        payload = pickle.dumps(sys.path) + cloudpickle.dumps((study, resume, scheduler))
+        payload = pickle.dumps((sys.path, chosen_method())) + pickled((study, resume, scheduler))
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(f"study {study.name!r} cannot be sent to another process ({err}): use start()") from None
     said = _output(Path(study.db), study.name, resume=resume)
@@ -90,7 +93,8 @@ def _output(db: Path, name: str, *, resume: bool) -> Path:
 
 def main(tells: int) -> int:
     """Drive the study that stands on standard input; tell `tells` (a file descriptor) whether it could be started."""
-    sys.path[:] = pickle.load(sys.stdin.buffer)
+    sys.path[:], method = pickle.load(sys.stdin.buffer)
+    set_start_method(method)
     study, resume, scheduler = pickle.load(sys.stdin.buffer)
     error: BaseException | None = None
     try:

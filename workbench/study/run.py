@@ -15,6 +15,7 @@ from workbench.core.errors import FirstTrialsFailed
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.places import absolute_place
+from workbench.core.pool import refuse_daemonic
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.record import RUN_SETTINGS, provenance
 from workbench.core.resume import refuse_another, take_up, warn_of_new_code
@@ -47,10 +48,12 @@ class StudyRun(AttachedStudy):
         self._only_confirm, self._asked = confirming is not None, [*(confirming or ())]
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
         self.study = study = replace(study, db=self.db, checkpoints=absolute_place(study.checkpoints))
-        if study.client is None and study.gpus_per_slot is not None:
-            from workbench.cluster.gpus import gpus_for
+        if study.client is None:  # before anything is written
+            refuse_daemonic("a study starts worker processes", "pass client=")
+            if study.gpus_per_slot is not None:
+                from workbench.cluster.gpus import gpus_for
 
-            gpus_for(study.nodes or 1, study.gpus_per_slot)  # before anything is written
+                gpus_for(study.nodes or 1, study.gpus_per_slot)
         study.check_travels()
         scheduler = copy.deepcopy(study.scheduler)
         size = size_of(scheduler)

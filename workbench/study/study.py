@@ -21,6 +21,7 @@ from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name, db_path, in_home
 from workbench.core.protocols import RESERVED_METRICS, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import RUN_SETTINGS
+from workbench.core.script import pickled
 from workbench.core.seeds import JUDGES
 from workbench.core.showing import settings_html
 from workbench.study.attached import AttachedStudy
@@ -219,10 +220,8 @@ class Study:
         InvalidInput
             With what of it cannot be pickled.
         """
-        import cloudpickle
-
         try:
-            cloudpickle.dumps(self.trainable)
+            pickled(self.trainable)
         except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
             raise InvalidInput(
                 f"{short(self.trainable)} cannot be sent to workers ({first_line(err)}): "
@@ -277,7 +276,8 @@ class Study:
             The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven; or its
             place of checkpoints is another's.
         InvalidInput
-            What is trained cannot be sent to workers, or there are too few GPUs.
+            What is trained cannot be sent to workers, there are too few GPUs, or no `client` in a daemonic process,
+            which may start no workers.
         SchedulerError
             The log of a study to resume does not fit the scheduler.
         DatabaseError

@@ -16,6 +16,7 @@ from workbench.algos.rl.playable import refuse_wrappers
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import place_of, short
 from workbench.core.imports import AT_HAND, imported, imported_module
+from workbench.core.script import pickled
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 """A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
@@ -156,7 +157,7 @@ def packed(settings: Any, name: str) -> dict[str, Any]:
     if spec is None and all(isinstance(wrapper, str) for wrapper in wrappers):
         return state
     try:
-        return {**state, "wrappers": (), "packet": cloudpickle.dumps((spec, wrappers))}
+        return {**state, "wrappers": (), "packet": pickled((spec, wrappers))}
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(
             f"environment {name} cannot be sent to another process ({type(err).__name__}: {err}): put it into a module "

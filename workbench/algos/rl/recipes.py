@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.algos.rl.environment import Recipe, Wrapper
 from workbench.core.failures import short
+from workbench.core.script import code_path
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _HOLDING = (list, tuple, set)
@@ -82,4 +83,4 @@ def _wrapper_record(wrapper: Wrapper) -> Any:
 def _name(code: Any) -> str:
     if not isinstance(code, type | FunctionType) or "<" in code.__qualname__:  # <lambda>, f.<locals>.g
         raise _NotPlain
-    return f"{code.__module__}:{code.__qualname__}"
+    return code_path(code)

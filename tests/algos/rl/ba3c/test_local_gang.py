@@ -117,6 +117,12 @@ def test_a_dead_process_ends_the_phase_with_its_name_and_leaves_no_other_behind(
     assert set(multiprocessing.active_children()) <= others
 
 
+def test_a_process_that_may_start_none_has_no_gang(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with pytest.raises(InvalidInput, match=r"^a gang starts a process .* \(it is daemonic.* alone \(n_ranks=1\)$"):
+        BA3C(phase=Budget(updates=1), n_ranks=2, **CARTPOLE)({}, 0)
+
+
 def test_ctrl_c_is_heard_by_rank_0_alone():
     gang = BA3C(phase=Budget(updates=20), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
     os.kill(gang._processes[0].pid, signal.SIGINT)  # as it comes up

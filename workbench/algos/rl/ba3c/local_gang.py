@@ -11,8 +11,9 @@ import cloudpickle
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost
-from workbench.core.pool import deaf, without_main
+from workbench.core.pool import deaf, refuse_daemonic, without_main
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
+from workbench.core.script import pickled
 
 HOST = "127.0.0.1"
 _RANK = "BA3C rank"  # what a rank's process is called
@@ -30,16 +31,22 @@ class LocalGang:
         Of the trial.
     host : str
         This machine's address that rank 0 listens at.
+
+    Raises
+    ------
+    InvalidInput
+        This process is daemonic.
     """
 
     def __init__(self, factory: GangFactory, config: Config, seed: int, host: str = HOST) -> None:
+        refuse_daemonic("a gang starts a process for each of its other ranks", "have one rank alone (n_ranks=1)")
         self._host = host
         self.chief: Any = factory.rank(config, seed, 0)
         self._lines: list[Connection] = []
         self._processes: list[Any] = []
         self._coming = list(range(1, factory.n_ranks))  # ranks whose processes have not said that they are up
         try:
-            packet = cloudpickle.dumps((factory, dict(config)))
+            packet = pickled((factory, dict(config)))
             for rank in self._coming:
                 self._start(packet, seed, rank)
         except BaseException:
