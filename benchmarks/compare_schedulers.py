@@ -135,9 +135,9 @@ def mean_of(values: Any) -> str:
 
 
 def against_the_best(regrets: dict[str, Any]) -> list[str]:
-    """Hold `sure` against whichever of the others is best at each budget, in paired differences: two rows or none."""
-    ours = next((label for label in regrets if label.startswith("sure")), None)
-    if ours is None or len(regrets) == 1:
+    """Hold `sure`, or the last, against whichever of the others is best at each budget: paired, two rows or none."""
+    ours = next((label for label in regrets if label.startswith("sure")), [*regrets][-1])
+    if len(regrets) == 1:
         return []
     others = [label for label in regrets if label != ours]
     best = [min(others, key=lambda label: regrets[label][:, n].mean()) for n in range(len(BUDGETS))]

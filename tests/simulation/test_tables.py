@@ -95,6 +95,10 @@ def test_the_best_of_the_others_is_sought_at_every_budget() -> None:
     names, less = against_the_best(regrets)
     assert names.split(" | ")[1:4] == ["a", "b", "b"]
     assert [float(cell[0]) for cell in NUMBER.findall(less)] == pytest.approx([0.2] + [0.1] * (len(BUDGETS) - 1))
+    del regrets["sure × 4"]
+    names, less = against_the_best(regrets)  # the last, where `sure` is not among them
+    assert names.split(" | ")[1:3] == ["a", "a"]
+    assert less.startswith("| b, less that | 0.1")
 
 
 def test_what_no_stopping_rule_could_know_is_told_on_the_same_draws() -> None:
