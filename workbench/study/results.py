@@ -319,13 +319,13 @@ def best_checkpoint(db: str | Path, name: str) -> str | None:
     DatabaseError, StudyError
         There is no such file, or no such study in it.
     """
-    from workbench.study.saved import checkpoint_store
+    from workbench.study.saved import store_of
 
     with KnowledgeBase(db) as kb:
         study = kb[name]
-        events = [] if study.spec.get("simulated") else study.events()
-    best = best_of(study.spec, events)
-    return best and f"{checkpoint_store(db, name, record.recorded_place(events)).root}/{best}"
+        store = store_of(db, study)
+        best = store and best_of(study.spec, study.events())
+    return f"{store.root}/{best}" if store and best else None
 
 
 def best_of(spec: Mapping[str, Any], events: Sequence[Event]) -> str | None:
