@@ -263,6 +263,22 @@ def test_a_study_is_not_deleted_without_its_checkpoints_for_some_that_are_named(
     assert not (folder / "elsewhere").exists()
 
 
+def test_the_report_of_a_study_of_its_name_in_a_second_knowledge_base_is_not_replaced(
+    folder, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr("workbench.study.results.Results.figures", lambda _: {})
+    recorded(folder / "second.db", "mine")
+    assert main(["report", "mine", "--db", "kb.db"]) == 0
+    assert capsys.readouterr().out == f"{folder}/mine.html\n"
+    page = (folder / "mine.html").read_bytes()
+    assert main(["report", "mine", "--db", "second.db"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"{folder}/mine.html is the report of another study: choose another name, or remove that one")
+    assert (folder / "mine.html").read_bytes() == page
+    assert AttachedStudy("second.db", "mine").report(folder / "second.html") == folder / "second.html"
+    assert AttachedStudy("kb.db", "mine").report() == folder / "mine.html"
+
+
 def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_study(folder, capsys) -> None:
     shared = folder / "shared"
     recorded(folder / "kb.db", "far", str(shared))

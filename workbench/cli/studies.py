@@ -141,12 +141,11 @@ def _used(db: Path, study: "RecordedStudy") -> str:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from workbench.core.places import beside, is_device
+    from workbench.core.places import is_device
     from workbench.study.results import Results
 
-    out = Path(arguments.out) if arguments.out else beside(arguments.db, f"{arguments.name}.html")
-    written = Results.open(arguments.db, arguments.name).write_report(out, whole=arguments.whole)
-    print(written, file=sys.stderr if is_device(out) else sys.stdout)  # the page itself may be what goes to stdout
+    written = Results.open(arguments.db, arguments.name).write_report(arguments.out or None, whole=arguments.whole)
+    print(written, file=sys.stderr if is_device(written) else sys.stdout)  # the page itself may be what goes to stdout
     return 0
 
 

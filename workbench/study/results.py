@@ -12,7 +12,7 @@ from workbench.core import record
 from workbench.core.describe import explain_of, why
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.ledger import Ledger
-from workbench.core.places import whole_file
+from workbench.core.places import beside, whole_file
 from workbench.core.protocols import Event
 from workbench.core.record import size_of_record
 from workbench.core.showing import config_text
@@ -39,12 +39,15 @@ class Results:
     frames : Frames
     db : path, optional
         The knowledge base that it is in.
+    identity : str
+        What tells it from another study of its name, if it has one.
     """
 
     name: str
     spec: Mapping[str, Any]
     frames: Frames
     db: Path | None = None
+    identity: str = ""
 
     @classmethod
     def open(cls, db: str | Path, name: str) -> Self:
@@ -57,7 +60,7 @@ class Results:
         """
         with KnowledgeBase(db) as kb:
             study = kb[name]
-            return cls(name, study.spec, study.frames(), kb.path.absolute())
+            return cls(name, study.spec, study.frames(), kb.path.absolute(), study.identity)
 
     @classmethod
     def of_recording(cls, folder: str | Path) -> Self:
@@ -259,14 +262,24 @@ class Results:
             part.write_text(json.dumps(schedule, indent=1) + "\n")
         return Path(path)
 
-    def write_report(self, path: str | Path, *, whole: bool = False) -> Path:
+    def write_report(self, path: str | Path | None = None, *, whole: bool = False) -> Path:
         """Write an HTML page with the summary, the figures, the trials, the decision log and the settings.
 
-        What draws the figures is kept beside it, once for all reports of a folder; with `whole` it is inside, 5 MB.
+        It goes beside the knowledge base, called as the study is, unless a path is named. What draws the figures is
+        kept beside it, once for all reports of a folder; with `whole` it is inside, 5 MB.
+
+        Raises
+        ------
+        InvalidInput
+            It cannot be written there, another study's report is there, or no path is named for that of a recording.
         """
         from workbench.study.drawn import CAPTIONS
         from workbench.viz.figures import write_report
 
+        if path is None:
+            if self.db is None:
+                raise InvalidInput(f"{self.name!r} is in no knowledge base: name a file for its report")
+            path = beside(self.db, f"{self.name}.html")
         f = self.frames
         captions = {CAPTIONS[name]: figure for name, figure in self.figures().items()}
         explain = explain_of(self.spec["scheduler"])
@@ -287,6 +300,7 @@ class Results:
             note=_what_ran(self.spec),
             settings=self.spec,
             whole=whole,
+            identity=self.identity,
         )
 
     __repr__ = __str__ = summary_text
