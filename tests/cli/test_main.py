@@ -158,6 +158,26 @@ def test_ctrl_c_is_one_line_wherever_it_comes(capsys, monkeypatch) -> None:
     assert capsys.readouterr().err == "workbench: interrupted\n"
 
 
+INTERRUPTED_AT = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from workbench.cli.main import main
+sys.exit(main(["check"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["workbench.core.errors", "workbench.cli.run"])
+def test_ctrl_c_is_one_line_while_modules_are_imported(module) -> None:
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED_AT, module], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "workbench: interrupted\n")
+
+
 def test_a_file_the_system_does_not_give_is_one_line(capsys, monkeypatch, tmp_path) -> None:
     def refused(*_: object) -> None:
         (tmp_path / "none" / "kb.db").write_text("")
