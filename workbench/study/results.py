@@ -224,7 +224,7 @@ class Results:
         if trial is None:
             chosen = best_trial(self.schedules, f.aim.mode) if self.has_lineage else self.best.get("trial")
         if chosen is None:
-            raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
+            raise StudyError(f"study {self.name!r} has no schedule: none of its phases has ended")
         if chosen not in set(known["trial"]):
             raise InvalidInput(f"study {self.name!r} has no trial {chosen}: it has {len(known)}, from 0")
         schedule = schedule_of(chosen, known, f.trials, f.phases, f.hyperparameters)
