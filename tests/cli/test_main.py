@@ -18,6 +18,7 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from tests import events
 from tests.cli.conftest import QUICK, STUDY, refused
 from tests.simulated import kept
 from tests.support import simulate
@@ -75,6 +76,32 @@ def test_a_study_from_a_file_then_its_report(folder, capfd, one_cluster) -> None
         assert kb["tiny"].spec["seed"] == 5
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_report_that_cannot_be_written_costs_nothing_else(folder, capsys, monkeypatch, interrupted) -> None:
+    log = StudyLog("kb.db", "tiny", {"scheduler": {"kind": "full"}, "trainable": {"kind": "own"}, "seed": 0})
+    trial = [events.runs(0.0, 0, {"h0": 0.5}), events.begun(0.0, 0, 0), events.ended(1.0, 0, 0, 0, 5.0)]
+    log.append([Event(Kind.STUDY_STARTED, 0.0), *trial])
+    log.close()
+    study = Namespace(db="kb.db", name="tiny", start=lambda resume: AttachedStudy("kb.db", "tiny"))
+    monkeypatch.setattr("workbench.study.results.Results.figures", lambda _: {})
+    monkeypatch.setattr("workbench.cli.run._study", lambda *_: study)
+    monkeypatch.setattr("workbench.cli.run._watch", lambda run, quiet: interrupted)
+    page = folder / "tiny.html"
+    page.mkdir()
+    command = ["run", "study.toml", "--db", "kb.db", "--record", "recorded"]
+    assert main(command) == (130 if interrupted else 0)
+    out, err = capsys.readouterr()
+    if interrupted:
+        assert out.endswith(
+            "\ninterrupted; go on with: workbench run --resume study.toml --db kb.db --record recorded\n"
+        )
+    else:
+        assert out.endswith("\n  recorded         recorded\n")
+    assert (folder / "recorded").is_dir() != interrupted
+    do = "give a name in it: workbench report --db kb.db --out FILE tiny"
+    assert err == f"workbench: no report was written, a report is one file, and {page} is a folder: {do}\n"
+
+
 def test_a_study_on_a_cluster_that_is_there_already(folder) -> None:
     (folder / "study.toml").write_text(QUICK)
     with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
@@ -129,6 +156,26 @@ def test_ctrl_c_is_one_line_wherever_it_comes(capsys, monkeypatch) -> None:
     monkeypatch.setattr("workbench.knowledge.check", interrupted)
     assert main(["check"]) == 130
     assert capsys.readouterr().err == "workbench: interrupted\n"
+
+
+INTERRUPTED_AT = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from workbench.cli.main import main
+sys.exit(main(["check"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["workbench.core.errors", "workbench.cli.run"])
+def test_ctrl_c_is_one_line_while_modules_are_imported(module) -> None:
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED_AT, module], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "workbench: interrupted\n")
 
 
 def test_a_file_the_system_does_not_give_is_one_line(capsys, monkeypatch, tmp_path) -> None:

@@ -28,13 +28,14 @@ SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"},
 CONFIGS = [{"lr": 1e-05, "act fn": 'ta"nh', "wide": True}, {"lr": 0.5, "act fn": "relu", "wide": False}]
 
 
-def recorded(db: Path, name: str, place: str | None = None) -> None:
+def recorded(db: Path, name: str, place: str | None = None, *, saved: bool = True) -> None:
     log = StudyLog(db, name, SPEC)
     began = Event(Kind.STUDY_STARTED, 0.0, data={} if place is None else {"checkpoints": place})
     log.append([began, Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a", "worker": "a"})])
     for trial, config in enumerate([*CONFIGS, CONFIGS[0]]):
         run = {"config": config, "seed": 1, "parent": None}
-        said = {"score": -trial, "metrics": {"score": -trial}, "checkpoint": f"trial-{trial:05d}/phase-000"}
+        said = {"score": -trial, "metrics": {"score": -trial}}
+        said |= {"checkpoint": f"trial-{trial:05d}/phase-000"} if saved else {}
         ended = Event(Kind.PHASE_ENDED, 2.0 + trial, trial, 0, 0, said)
         failed = {"why": "exception", "error": "ValueError: bad", "place": "own.py:3 in train", "attempt": 0}
         log.append(
@@ -168,6 +169,33 @@ def test_a_study_is_not_deleted_from_a_copy_while_it_is_driven_with_the_same_che
     assert not Path(place).exists()
 
 
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_study_without_checkpoints_is_not_deleted_with_those_of_its_name_beside_it(folder, capsys, simulated) -> None:
+    """kb.db and kb.sqlite have one place: a real study may have begun in one after another in the other."""
+    if simulated:
+        StudyLog("kb.sqlite", "mine", {**SPEC, "simulated": True}).close()
+    else:
+        recorded(folder / "kb.sqlite", "mine", saved=False)
+    before = files(folder / "kb.checkpoints")
+    assert main(["studies", "--db", "kb.sqlite"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-1] == ("none" if simulated else "0.0")
+    assert main(["delete", "mine", "--db", "kb.sqlite", "--yes"]) == 0
+    stays = f"it has no checkpoints: those in {folder}/kb.checkpoints/mine, which its log does not name, stay\n"
+    assert stays in capsys.readouterr().out
+    assert files(folder / "kb.checkpoints") == before
+    with KnowledgeBase("kb.sqlite") as kb:
+        assert list(kb) == []
+
+
+def test_checkpoints_are_not_deleted_with_a_simulated_study_for_which_they_are_named(folder, capsys) -> None:
+    StudyLog("other.db", "played", {**SPEC, "simulated": True}).close()
+    (folder / "loose" / "trial-00000" / "phase-000").mkdir(parents=True)
+    assert main(["delete", "played", "--db", "other.db", "--yes", "--checkpoints", "loose"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("study 'played' was simulated, and has no checkpoints: delete it without naming a place")
+    assert (folder / "loose" / "trial-00000" / "phase-000").is_dir()
+
+
 def test_a_study_whose_checkpoints_cannot_be_removed_is_deleted_once_they_can(folder, monkeypatch, capsys) -> None:
     def refuses(_, path, **how) -> None:
         raise PermissionError(f"{path} is another's")
@@ -233,6 +261,22 @@ def test_a_study_is_not_deleted_without_its_checkpoints_for_some_that_are_named(
     (folder / "kb.checkpoints" / "mine").rename(folder / "elsewhere")
     assert main(["delete", "mine", "--db", "kb.db", "--yes", "--checkpoints", str(folder / "elsewhere")]) == 0
     assert not (folder / "elsewhere").exists()
+
+
+def test_the_report_of_a_study_of_its_name_in_a_second_knowledge_base_is_not_replaced(
+    folder, capsys, monkeypatch
+) -> None:
+    monkeypatch.setattr("workbench.study.results.Results.figures", lambda _: {})
+    recorded(folder / "second.db", "mine")
+    assert main(["report", "mine", "--db", "kb.db"]) == 0
+    assert capsys.readouterr().out == f"{folder}/mine.html\n"
+    page = (folder / "mine.html").read_bytes()
+    assert main(["report", "mine", "--db", "second.db"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(f"{folder}/mine.html is the report of another study: choose another name, or remove that one")
+    assert (folder / "mine.html").read_bytes() == page
+    assert AttachedStudy("second.db", "mine").report(folder / "second.html") == folder / "second.html"
+    assert AttachedStudy("kb.db", "mine").report() == folder / "mine.html"
 
 
 def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_study(folder, capsys) -> None:

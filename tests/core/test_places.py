@@ -67,6 +67,18 @@ def test_of_a_file_that_fails_nothing_stays_and_what_was_there_does(tmp_path) ->
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_no_file_takes_the_place_of_a_database(tmp_path) -> None:
+    db, link = tmp_path / "kb", tmp_path / "link"
+    write_log(db, "one", [], {"scheduler": {"kind": "full"}, "seed": 0, "trainable": {"kind": "own"}})
+    link.symlink_to(db)
+    before = db.read_bytes()
+    for name in (db, link):
+        with pytest.raises(InvalidInput, match=r"/kb is a database: choose another name$"), whole_file(name) as part:
+            part.write_text("one")
+    assert db.read_bytes() == before
+    assert not list(tmp_path.glob("*.part"))
+
+
 def test_of_two_that_write_one_folder_each_writes_its_own_and_the_first_has_it(tmp_path) -> None:
     first, second = (whole_folder(tmp_path / "rec") for _ in range(2))
     mine, others = first.__enter__(), second.__enter__()

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from workbench.core.errors import DatabaseError
-from workbench.knowledge import KnowledgeBase, StudyLog, check, schema
+from workbench.knowledge import KnowledgeBase, StudyLog, check, names_taken, schema
 from workbench.knowledge.schema import VERSION, database_errors, open_for_writing
 
 
@@ -69,3 +69,19 @@ def test_a_file_that_may_not_be_written_to_is_told_from_one_that_cannot_be_read(
         database_errors(path),
     ):
         connection.execute("DELETE FROM studies")
+
+
+@pytest.mark.parametrize("use", [KnowledgeBase, check, names_taken, lambda path: StudyLog(path, "one", {})])
+def test_a_file_on_the_way_and_one_too_short_for_a_database_are_refused_and_left_as_they_are(tmp_path, use) -> None:
+    """SQLite takes some such short files for empty databases."""
+    text, inside = tmp_path / "text.db", tmp_path / "text.db" / "new" / "kb.db"
+    text.write_text("x")
+    with pytest.raises(
+        DatabaseError, match=f"^there can be no knowledge base at {inside}, for {text} is a file: choose"
+    ):
+        use(inside)
+    with pytest.raises(
+        DatabaseError, match=rf"^{text} cannot be read as a knowledge base \(it is shorter than any\): rest"
+    ):
+        use(text)
+    assert text.read_text() == "x"

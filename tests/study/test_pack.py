@@ -370,6 +370,10 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
         pack(tmp_path / "no.db", "one", tmp_path / "q")
     with pytest.raises(InvalidInput, match="a study's name is"):
         unpack(tmp_path / "p", tmp_path / "kb.db", name="../x")
+    with pytest.raises(
+        DatabaseError, match=r"there can be no knowledge base at .*, for .*/p is a file: choose another"
+    ):
+        unpack(tmp_path / "p", tmp_path / "p" / "kb.db")
     assert files(tmp_path) == before
     checkpoint_store(tmp_path / "new.db", "one").save(Deterministic({}, 0), 0, 0)
     before = files(tmp_path)

@@ -52,7 +52,7 @@ def test_a_trial_none_of_whose_phases_has_ended_has_no_schedule(tmp_path, capsys
     assert main(["schedule", "one", "--trial", "0", *written]) == 2
     assert "trial 0 of study 'one' has no schedule: no phase of its weights has ended" in capsys.readouterr().err
     assert main(["schedule", "one", *written]) == 2
-    assert "study 'one' has no schedule yet" in capsys.readouterr().err
+    assert "study 'one' has no schedule: none of its phases has ended" in capsys.readouterr().err
     assert not (tmp_path / "best.json").exists()
 
 

@@ -1,6 +1,6 @@
 """The command line: the parser, made of the families of commands, and the dispatch.
 
-Everything heavy is imported only by the command that needs it.
+Everything heavy is imported only by the command that needs it, and the families only where an interrupt is heard.
 """
 
 import argparse
@@ -12,11 +12,6 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Any
 
-from workbench.cli import evaluate, lab, notebook, paper, run, simulate, studies
-from workbench.cli.words import told
-
-_FAMILIES = (run, studies, lab, evaluate, notebook, paper, simulate)
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code.
@@ -24,29 +19,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     0: done; 1: no trial has a score, there is damage, or a deletion was not agreed to; 2: bad input; 130: interrupted;
     141: whoever read what is printed has gone.
     """
-    parser = _parser()
-    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow (extra: completion)
-        from argcomplete import autocomplete
-
-        autocomplete(parser)
-    argv = sys.argv[1:] if argv is None else argv
-    arguments = parser.parse_args(argv)
-    arguments.argv = [*argv]
-    _print_any_letter()
-    from workbench.core.errors import DISK_FULL, WorkbenchError
-
     try:
+        from workbench.core.errors import DISK_FULL, WorkbenchError
+
+        arguments = _parsed(sys.argv[1:] if argv is None else argv)
+        _print_any_letter()
         code = int(arguments.command(arguments))
         if sys.stdout is not None:  # as where it was closed before the start
             sys.stdout.flush()  # here it may fail, as below, and not after the end
         _print_no_more()  # progress that nobody read
         return code
-    except WorkbenchError as err:
-        print(f"workbench: {told(err)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # first, for it may come before the other errors are known
         print("workbench: interrupted", file=sys.stderr)
         return 130
+    except WorkbenchError as err:
+        from workbench.cli.words import told
+
+        print(f"workbench: {told(err)}", file=sys.stderr)
+        return 2
     except BrokenPipeError:
         if not _is_unread():
             raise
@@ -60,6 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"workbench: {said}", file=sys.stderr)
         _print_no_more()
         return 2
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow (extra: completion)
+        from argcomplete import autocomplete
+
+        autocomplete(parser)
+    arguments = parser.parse_args(argv)
+    arguments.argv = [*argv]
+    return arguments
 
 
 def _print_any_letter() -> None:
@@ -86,10 +87,12 @@ def _print_no_more() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from workbench.cli import evaluate, lab, notebook, paper, run, simulate, studies
+
     parser = argparse.ArgumentParser(prog="workbench", description="Metaoptimization of deep reinforcement learning.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(metavar="command", required=True, parser_class=_Command)
-    for family in _FAMILIES:
+    for family in (run, studies, lab, evaluate, notebook, paper, simulate):
         family.add_parsers(commands)
     return parser
 

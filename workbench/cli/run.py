@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_preset, add_study, completed, studies_of
-from workbench.cli.words import told, typed_again
+from workbench.cli.words import study_command, told, typed_again
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
     from distributed import Client
 
+    from workbench.study.results import Results
     from workbench.study.run import StudyRun
     from workbench.study.study import Study
 
@@ -164,7 +165,6 @@ def _run(arguments: argparse.Namespace) -> int:
     print(results)
     if (checkpoint := run.best_checkpoint) is not None:
         print(f"  best checkpoint  {checkpoint}")
-    print(f"  report           {run.report()}")
     if arguments.record and not (interrupted or failed):
         from workbench.knowledge import record
 
@@ -173,7 +173,19 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"interrupted; go on with: {typed_again(arguments.argv, *([] if arguments.resume else ['--resume']))}")
     if failed:
         print(f"workbench: {failed}", file=sys.stderr)
+    _report(results, {"--db": study.db})  # last: it takes its time, and may fail
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
+
+
+def _report(results: "Results", where: Mapping[str, Any]) -> None:
+    """Write the report, for which nobody has asked: where it cannot be, say how it can, and fail nothing by it."""
+    from workbench.core.errors import InvalidInput
+
+    try:
+        print(f"  report           {results.write_report()}")
+    except InvalidInput as err:
+        elsewhere = study_command("report", results.name, {**where, "--out": "FILE"})
+        print(f"workbench: no report was written, {told(err)}: {elsewhere}", file=sys.stderr)
 
 
 def _check_cluster(where: str | None, local: Mapping[str, Any]) -> None:

@@ -12,9 +12,8 @@ from workbench.cli.options import add_db, add_study
 from workbench.cli.words import resume_command, study_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from workbench.core.protocols import Event
+    from workbench.cluster.checkpoints import CheckpointStore
+    from workbench.knowledge import RecordedStudy
     from workbench.study.pack import Pack
 
 _ELSEWHERE = "where they are, if not where the study's log has them"
@@ -112,7 +111,6 @@ def _add_carrying(commands: Any) -> None:
 
 
 def _studies(arguments: argparse.Namespace) -> int:
-    from workbench.core.protocols import BEGUN
     from workbench.core.showing import titled
     from workbench.knowledge import KnowledgeBase
 
@@ -121,20 +119,21 @@ def _studies(arguments: argparse.Namespace) -> int:
             print(f"{kb.path} holds no study yet")
             return 0
         studies = kb.studies
-        used = [_used(kb.path, name, kb[name].events(*BEGUN)) for name in studies["name"]]
+        used = [_used(kb.path, kb[name]) for name in studies["name"]]
         names = [titled(name, kb[name].spec) for name in studies["name"]]
     told = studies.assign(name=names, created=studies["created"].dt.floor("s"), checkpoints_mib=used)
     print(told.to_string(index=False, float_format="{:.6g}".format))
     return 0
 
 
-def _used(db: Path, name: str, events: "Sequence[Event]") -> str:
+def _used(db: Path, study: "RecordedStudy") -> str:
     """Tell the MiB of a study's checkpoints; a list of studies waits for no network."""
     from workbench.core.errors import CheckpointError
-    from workbench.core.record import recorded_place
-    from workbench.study.saved import checkpoint_store
+    from workbench.study.saved import store_of
 
-    store = checkpoint_store(db, name, recorded_place(events))
+    store = store_of(db, study)
+    if store is None:
+        return "none"
     try:
         return "remote" if store.remote else f"{store.disk_use() / 2**20:.1f}"
     except CheckpointError:
@@ -142,12 +141,11 @@ def _used(db: Path, name: str, events: "Sequence[Event]") -> str:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from workbench.core.places import beside, is_device
+    from workbench.core.places import is_device
     from workbench.study.results import Results
 
-    out = Path(arguments.out) if arguments.out else beside(arguments.db, f"{arguments.name}.html")
-    written = Results.open(arguments.db, arguments.name).write_report(out, whole=arguments.whole)
-    print(written, file=sys.stderr if is_device(out) else sys.stdout)  # the page itself may be what goes to stdout
+    written = Results.open(arguments.db, arguments.name).write_report(arguments.out or None, whole=arguments.whole)
+    print(written, file=sys.stderr if is_device(written) else sys.stdout)  # the page itself may be what goes to stdout
     return 0
 
 
@@ -177,26 +175,33 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    from workbench.core.record import recorded_place
     from workbench.knowledge import KnowledgeBase, delete
-    from workbench.study.saved import check_whose, checkpoint_store, refuse_to_leave, remove_checkpoints
+    from workbench.study.saved import remove_checkpoints, store_to_delete
 
     with KnowledgeBase(arguments.db) as kb:
         study = kb[arguments.name]
-        what, events = repr(study), study.events()
-        place = arguments.checkpoints or recorded_place(events)
-        store = checkpoint_store(arguments.db, arguments.name, place)
-        check_whose(store.root, arguments.db, study)
-    refuse_to_leave(arguments.db, arguments.name, events, arguments.checkpoints)
-    what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
-    what += ", which are also those of any copy of this knowledge base" if place else ""  # its log names the place
-    print(what)
-    if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
+        store = store_to_delete(arguments.db, study, arguments.checkpoints)
+        print(f"{study!r}; {_what_goes(store, arguments)}")
+    question = "delete it for good, with its checkpoints? [y/N] " if store else "delete it for good? [y/N] "
+    if not arguments.yes and not _agreed(question):
         print("nothing was deleted")
         return 1
     delete(arguments.db, arguments.name, first=partial(remove_checkpoints, store))
     print("deleted")
     return 0
+
+
+def _what_goes(store: "CheckpointStore | None", arguments: argparse.Namespace) -> str:
+    """Say which checkpoints are deleted with a study."""
+    from workbench.cluster.place import Place
+    from workbench.study.saved import checkpoint_store
+
+    beside = checkpoint_store(arguments.db, arguments.name)
+    if store is None:
+        kept = f": those in {beside.root}, which its log does not name, stay" if Place(beside.root).holds_any() else ""
+        return f"it has no checkpoints{kept}"
+    copies = ", which are also those of any copy of this knowledge base" if store.root != beside.root else ""
+    return f"checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}{copies}"
 
 
 def _agreed(question: str) -> bool:

@@ -5,7 +5,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -163,7 +163,7 @@ def whole_file(file: Path) -> Iterator[Path]:
     Raises
     ------
     InvalidInput
-        It cannot be written there.
+        It cannot be written there, or a database of SQLite's is there, as a knowledge base or an export.
     """
     with file_errors(f"{file} cannot be written"):
         if is_device(file):
@@ -171,6 +171,7 @@ def whole_file(file: Path) -> Iterator[Path]:
             return
         place = Path(os.path.realpath(file))
         place.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_database(place)
         part = part_of(place)
         try:
             yield part
@@ -179,6 +180,13 @@ def whole_file(file: Path) -> Iterator[Path]:
             os.replace(part, place)
         finally:
             part.unlink(missing_ok=True)
+
+
+def _refuse_database(file: Path) -> None:
+    """Refuse to replace a database, with every study in it, by the file that a mistaken name asks for."""
+    with suppress(FileNotFoundError, PermissionError, IsADirectoryError), file.open("rb") as there:
+        if there.read(16) == b"SQLite format 3\0":
+            raise InvalidInput(f"{file} is a database: choose another name")
 
 
 def is_device(path: str | Path) -> bool:

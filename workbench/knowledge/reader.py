@@ -21,7 +21,7 @@ from workbench.core.showing import config_text, so_many, titled
 from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.lock import driver_of
 from workbench.knowledge.rows import decode_events, identity_of, last_metric_of
-from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading
+from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, refuse_what_is_none
 
 POINT = np.dtype([("trial", "i4"), ("phase", "i4"), ("at", "f8"), ("name", "i4"), ("value", "f8")])
 """A metric point, as `RecordedStudy.points` gives them: at in seconds, name as an index."""
@@ -44,9 +44,11 @@ def names_taken(path: str | Path) -> set[str]:
     Raises
     ------
     DatabaseError
-        The file is damaged, of another version, or no knowledge base.
+        The file is damaged, of another version, or no knowledge base, or there can be none.
     """
-    if db_path(path).exists():
+    path = db_path(path)
+    refuse_what_is_none(path)
+    if path.exists():
         with suppress(Unfinished), KnowledgeBase(path) as kb:  # what is unfinished, whoever writes to it completes
             return set(kb)
     return set()

@@ -13,6 +13,7 @@ VERSION = 2
 """Schema version, kept in SQLite's ``user_version``."""
 
 _WAIT_S = 60  # for another's lock
+_HEADER = 100  # bytes that every database begins with; SQLite takes some shorter files for empty ones
 _APPLICATION = 0x574B4248  # SQLite's application_id: tells our files from other people's
 
 _TABLES = """
@@ -78,7 +79,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     DatabaseError
         The file is not a knowledge base, is damaged, or of another version.
     """
-    _refuse_folder(path)
+    refuse_what_is_none(path)
     make_folder(path)
     try:
         with suppress(FileExistsError):  # private from the first byte; what SQLite puts beside it takes over its rights
@@ -104,10 +105,17 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _refuse_folder(path: Path) -> None:
+def refuse_what_is_none(path: Path) -> None:
+    """Refuse a path at which there is no knowledge base, and none can be made; raises `DatabaseError`."""
     if path.is_dir():
         file = next(iter(sorted(path.glob("*.db"))), path / "study.db")
         raise DatabaseError(f"{path} is a folder, and a knowledge base is a file: name one in it, {file}")
+    for above in filter(Path.is_file, path.parents):
+        raise DatabaseError(f"there can be no knowledge base at {path}, for {above} is a file: choose another path")
+    with suppress(FileNotFoundError):
+        if path.is_file() and 0 < path.stat().st_size < _HEADER:
+            what = f"{path} cannot be read as a knowledge base (it is shorter than any)"
+            raise DatabaseError(f"{what}: restore a backup or choose another file")
 
 
 def make_folder(path: Path) -> None:
@@ -128,7 +136,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     Unfinished
         A writer has to open it first.
     """
-    _refuse_folder(path)
+    refuse_what_is_none(path)
     if not path.is_file():
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with db={str(path)!r}")
     connection = _connect_for_reading(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.errors import StudyError
-from workbench.core.places import beside, db_path
+from workbench.core.places import db_path
 from workbench.core.protocols import BEGUN, TURNS, Event, Kind
 from workbench.core.record import size_of_record
 from workbench.study.progress import Progress, in_a_notebook
@@ -194,8 +194,8 @@ class AttachedStudy:
         return Dashboard(self.db, self.name)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write the HTML report, by default beside the knowledge base; return where it is."""
-        return self.results().write_report(path or beside(self.db, f"{self.name}.html"))
+        """Write the HTML report, by default beside the knowledge base; return where it is. See `Results`."""
+        return self.results().write_report(path)
 
     def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "AttachedStudy":
         """Show how far the study is until it is over; raises what ended it badly.

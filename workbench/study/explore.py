@@ -53,7 +53,9 @@ class Explorer:
         with KnowledgeBase(db) as kb:
             studies = {name: kb[name] for name in (names or kb)}
             at = kb.path.absolute()
-            results = {name: Results(name, study.spec, study.frames(), at) for name, study in studies.items()}
+            results = {
+                name: Results(name, study.spec, study.frames(), at, study.identity) for name, study in studies.items()
+            }
         self.results: Mapping[str, Results] = _of_one_mode(results) if names else _most_of_one_mode(results)
 
     @classmethod

@@ -20,11 +20,11 @@ from workbench.core.describe import hands_on_weights
 from workbench.core.errors import CheckpointError, DatabaseError, StudyError, file_errors
 from workbench.core.ledger import Ledger
 from workbench.core.places import db_path, refuse_what_exists, scratch_beside
-from workbench.core.protocols import BEGUN, Event
-from workbench.core.record import last_driver, own_classes, recorded_place, versions
+from workbench.core.protocols import Event
+from workbench.core.record import last_driver, own_classes, versions
 from workbench.core.showing import so_many
 from workbench.study.results import best_of
-from workbench.study.saved import check_whose, checkpoint_store
+from workbench.study.saved import check_whose, store_of
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore
@@ -105,10 +105,10 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     db, file = db_path(db), Path(file)
     refuse_what_exists(file)
     with KnowledgeBase(db) as kb:
-        if kb[name].spec.get("simulated"):
+        there = store_of(db, kb[name], checkpoints)  # a name that is mistaken makes no lock
+        if there is None:
             raise StudyError(f"study {name!r} was simulated, and nothing trained that could go on elsewhere: record it")
-        place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
-        store = replace(checkpoint_store(db, name, checkpoints or place), study=kb[name].identity)
+        store = replace(there, study=kb[name].identity)
         check_whose(store.root, db, kb[name])
     part = file.with_name(f".{file.name}.{store.study}.part")  # another study may be packed into the same file
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:

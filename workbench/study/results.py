@@ -12,7 +12,7 @@ from workbench.core import record
 from workbench.core.describe import explain_of, why
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.ledger import Ledger
-from workbench.core.places import whole_file
+from workbench.core.places import beside, whole_file
 from workbench.core.protocols import Event
 from workbench.core.record import size_of_record
 from workbench.core.showing import config_text
@@ -39,12 +39,15 @@ class Results:
     frames : Frames
     db : path, optional
         The knowledge base that it is in.
+    identity : str
+        What tells it from another study of its name, if it has one.
     """
 
     name: str
     spec: Mapping[str, Any]
     frames: Frames
     db: Path | None = None
+    identity: str = ""
 
     @classmethod
     def open(cls, db: str | Path, name: str) -> Self:
@@ -57,7 +60,7 @@ class Results:
         """
         with KnowledgeBase(db) as kb:
             study = kb[name]
-            return cls(name, study.spec, study.frames(), kb.path.absolute())
+            return cls(name, study.spec, study.frames(), kb.path.absolute(), study.identity)
 
     @classmethod
     def of_recording(cls, folder: str | Path) -> Self:
@@ -221,7 +224,7 @@ class Results:
         if trial is None:
             chosen = best_trial(self.schedules, f.aim.mode) if self.has_lineage else self.best.get("trial")
         if chosen is None:
-            raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
+            raise StudyError(f"study {self.name!r} has no schedule: none of its phases has ended")
         if chosen not in set(known["trial"]):
             raise InvalidInput(f"study {self.name!r} has no trial {chosen}: it has {len(known)}, from 0")
         schedule = schedule_of(chosen, known, f.trials, f.phases, f.hyperparameters)
@@ -259,14 +262,24 @@ class Results:
             part.write_text(json.dumps(schedule, indent=1) + "\n")
         return Path(path)
 
-    def write_report(self, path: str | Path, *, whole: bool = False) -> Path:
+    def write_report(self, path: str | Path | None = None, *, whole: bool = False) -> Path:
         """Write an HTML page with the summary, the figures, the trials, the decision log and the settings.
 
-        What draws the figures is kept beside it, once for all reports of a folder; with `whole` it is inside, 5 MB.
+        It goes beside the knowledge base, called as the study is, unless a path is named. What draws the figures is
+        kept beside it, once for all reports of a folder; with `whole` it is inside, 5 MB.
+
+        Raises
+        ------
+        InvalidInput
+            It cannot be written there, another study's report is there, or no path is named for that of a recording.
         """
         from workbench.study.drawn import CAPTIONS
         from workbench.viz.figures import write_report
 
+        if path is None:
+            if self.db is None:
+                raise InvalidInput(f"{self.name!r} is in no knowledge base: name a file for its report")
+            path = beside(self.db, f"{self.name}.html")
         f = self.frames
         captions = {CAPTIONS[name]: figure for name, figure in self.figures().items()}
         explain = explain_of(self.spec["scheduler"])
@@ -287,6 +300,7 @@ class Results:
             note=_what_ran(self.spec),
             settings=self.spec,
             whole=whole,
+            identity=self.identity,
         )
 
     __repr__ = __str__ = summary_text
@@ -319,13 +333,13 @@ def best_checkpoint(db: str | Path, name: str) -> str | None:
     DatabaseError, StudyError
         There is no such file, or no such study in it.
     """
-    from workbench.study.saved import checkpoint_store
+    from workbench.study.saved import store_of
 
     with KnowledgeBase(db) as kb:
         study = kb[name]
-        events = [] if study.spec.get("simulated") else study.events()
-    best = best_of(study.spec, events)
-    return best and f"{checkpoint_store(db, name, record.recorded_place(events)).root}/{best}"
+        store = store_of(db, study)
+        best = store and best_of(study.spec, study.events())
+    return f"{store.root}/{best}" if store and best else None
 
 
 def best_of(spec: Mapping[str, Any], events: Sequence[Event]) -> str | None:

@@ -10,7 +10,7 @@ from workbench.core import record
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import Ledger
 from workbench.core.places import beside, in_home, private_folder, real_path
-from workbench.core.protocols import Event
+from workbench.core.protocols import BEGUN, Event
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore
@@ -24,6 +24,17 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
 
     own = beside(db, f"{real_path(db).stem}.checkpoints") / name
     return CheckpointStore(in_home(elsewhere) if elsewhere else str(own))
+
+
+def store_of(db: str | Path, study: "RecordedStudy", named: str | None = None) -> "CheckpointStore | None":
+    """Give a recorded study's checkpoints, where its last driver had them if no place is named.
+
+    ``None`` for a simulated one, which has none: those under its name are of a real study, as kb.db and kb.sqlite have
+    one place.
+    """
+    if study.spec.get("simulated"):
+        return None
+    return checkpoint_store(db, study.name, named or record.recorded_place(study.events(*BEGUN)))
 
 
 def _anothers_place(place: str, name: str, cure: str = "") -> StudyError:
@@ -178,10 +189,11 @@ def hold_place(root: str) -> IO[str] | None:
     return None
 
 
-def remove_checkpoints(store: "CheckpointStore") -> None:
-    """Remove a study's checkpoints, unless a copy is driven with them; raises as `hold_place` and `Place.remove`."""
-    with hold_place(store.root) or nullcontext():
-        store.remove()
+def remove_checkpoints(store: "CheckpointStore | None") -> None:
+    """Remove what `store_to_delete` gave, unless a copy is driven with it; raises as `hold_place`, `Place.remove`."""
+    if store is not None:
+        with hold_place(store.root) or nullcontext():
+            store.remove()
 
 
 def pin_parents(study: "Study", ledger: Ledger) -> None:
@@ -191,7 +203,43 @@ def pin_parents(study: "Study", ledger: Ledger) -> None:
             study.checkpoint_store.pin(name)
 
 
-def refuse_to_leave(db: str | Path, name: str, events: Sequence[Event], named: str | None) -> None:
+def store_to_delete(db: str | Path, study: "RecordedStudy", named: str | None) -> "CheckpointStore | None":
+    """Give the checkpoints that go with a study that is deleted; ``None`` where none do.
+
+    What stands beside the knowledge base has no mark, and goes only if the log names any: kb.db and kb.sqlite have one
+    place.
+
+    Parameters
+    ----------
+    db : path
+    study : RecordedStudy
+    named : str, optional
+        Where they are said to be.
+
+    Raises
+    ------
+    StudyError
+        They are another's, or a place is named of a simulated study.
+    CheckpointError
+        The study would be deleted, but not its checkpoints, see `_refuse_to_leave`.
+    """
+    from workbench.cluster.place import Place
+
+    store = store_of(db, study, named)
+    if store is None:
+        if named:
+            raise StudyError(
+                f"study {study.name!r} was simulated, and has no checkpoints: delete it without naming a place"
+            )
+        return None
+    events = study.events()
+    check_whose(store.root, db, study)
+    _refuse_to_leave(db, study.name, events, named)
+    own = named or record.recorded_place(events) or record.has_checkpoints(events)
+    return store if own or not Place(store.root).holds_any() else None
+
+
+def _refuse_to_leave(db: str | Path, name: str, events: Sequence[Event], named: str | None) -> None:
     """Refuse to delete a study but not its checkpoints: they are on a disk that is not there now, or not where is said.
 
     A URL that cannot be reached tells so itself.

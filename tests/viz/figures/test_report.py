@@ -217,6 +217,19 @@ def test_write_replaces_whole(tmp_path):
     assert [path.name for path in target.parent.iterdir()] == ["report.html"]
 
 
+def test_the_report_of_another_study_is_not_replaced(tmp_path):
+    target = write_report(tmp_path / "one.html", "old", {}, {})
+    write_report(target, "one", {}, {}, identity="first")  # what has no mark is taken for its own
+    before = target.read_bytes()
+    with pytest.raises(
+        InvalidInput, match=r"^/.*/one\.html is the report of another study: choose another name, or re"
+    ):
+        write_report(target, "one", {}, {}, identity="second")
+    assert target.read_bytes() == before
+    write_report(target, "one again", {}, {}, identity="first")
+    assert "<h1>one again</h1>" in target.read_text(encoding="utf-8")
+
+
 def test_a_pipe_and_what_stdout_is_are_written_to(tmp_path):
     kept, ends = tmp_path / "page.html", os.pipe()
     with kept.open("w") as file, os.fdopen(ends[0]) as out, os.fdopen(ends[1], "w") as into:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -11,7 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, file_errors
 from workbench.core.places import is_device, whole_file
 from workbench.core.toml import toml_lines
 from workbench.viz.figures import theme
@@ -27,6 +28,7 @@ _POLICY = (
     "img-src data: blob:; font-src data:"
 )
 _BESIDE = " 'self' file:"
+_MARK = "rl-workbench-study"  # holds the identity of the study whose page it is
 
 _STYLE = """
 :root { --ground: #ffffff; --ink: #1d2126; --soft: #5d6670; --line: #d9dde2; color-scheme: light dark; }
@@ -107,6 +109,7 @@ def report_html(
     note: str = "",
     settings: Mapping[str, Any] | None = None,
     whole: bool = True,
+    identity: str = "",
 ) -> str:
     """Write a study's report as one HTML page that loads nothing from any network.
 
@@ -127,6 +130,8 @@ def report_html(
         What ran, in JSON's types; written as TOML.
     whole : bool
         Whether plotly.js (some 5 MB) is inside if there are figures; else the page takes it from `LIBRARY` beside it.
+    identity : str
+        The study's, if it has one: by it the page is told from that of another.
 
     Returns
     -------
@@ -155,7 +160,8 @@ def report_html(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + (f'<meta name="{_MARK}" content="{escape(identity)}">\n' if identity else "")
+        + f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(part for part in parts if part)
         + f"\n<script>{_SORT}</script>\n{scripts}\n</body>\n</html>\n"
     )
@@ -171,10 +177,12 @@ def write_report(
     note: str = "",
     settings: Mapping[str, Any] | None = None,
     whole: bool = False,
+    identity: str = "",
 ) -> Path:
     """Write `report_html` to a file, and `LIBRARY` beside it unless it is to be whole.
 
-    A report already there is replaced, whole or not at all; a device or a pipe is written to, and has `LIBRARY` inside.
+    A report already there is replaced, whole or not at all, unless it is marked as another study's, `identity` says
+    whose; a device or a pipe is written to, and has `LIBRARY` inside.
 
     Returns
     -------
@@ -184,7 +192,7 @@ def write_report(
     Raises
     ------
     InvalidInput
-        A folder has this name, it ends as no page does, or it cannot be written.
+        A folder has this name, or another study's report, it ends as no page does, or it cannot be written.
     """
     target = Path(path).absolute()
     if target.is_dir():
@@ -192,7 +200,9 @@ def write_report(
     if target.suffix.lower() not in ("", ".html", ".htm") and not is_device(target):
         raise InvalidInput(f"a report is a page of HTML, got {target.name}: end its name in .html")
     whole = whole or is_device(target)
-    page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole)
+    if target.is_file() and not is_device(target):
+        _refuse_anothers(target, identity)
+    page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole, identity=identity)
     library = target.with_name(LIBRARY)
     with whole_file(target) as part:
         part.write_text(page, encoding="utf-8")
@@ -200,6 +210,17 @@ def write_report(
             with whole_file(library) as beside:
                 beside.write_text(get_plotlyjs(), encoding="utf-8")
     return target
+
+
+def _refuse_anothers(page: Path, identity: str) -> None:
+    """Refuse to replace the report of another study, as of a second knowledge base in the folder.
+
+    One without a mark, as of before, is taken for the study's own.
+    """
+    with file_errors(f"{page} cannot be written"), page.open("rb") as there:
+        mark = re.search(rf'<meta name="{_MARK}" content="(\w+)">'.encode(), there.read(2000))
+    if mark and identity and mark[1].decode() != identity:
+        raise InvalidInput(f"{page} is the report of another study: choose another name, or remove that one")
 
 
 def table_html(frame: pd.DataFrame) -> str:
