@@ -44,7 +44,8 @@ class InformedSearcher:
     searcher : Searcher, Space or dict
         Of any kind; it is copied. Configurations of a space are drawn at random.
     first : sequence of Config
-        Tried first, in this order.
+        Tried first, in this order. A searcher that gives one of them too, such as a grid of which it is a point, has it
+        run again.
     past : sequence of Mapping
         Trials of earlier studies for a searcher that learns: ``config``, and ``scores`` phase by phase from the first,
         higher being better: negated where the study minimises. And ``seconds``, how long each of these phases took, if
