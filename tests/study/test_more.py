@@ -10,6 +10,7 @@ from tests.simulated import keep, kept
 from tests.support import NETWORK, SPACE, Deterministic, simulate
 from workbench import (
     Choice,
+    CostAwareSearcher,
     EvolutionSearcher,
     FullRuns,
     GridSearcher,
@@ -49,6 +50,17 @@ def test_a_searcher_that_learns_is_told_of_every_trial(tmp_path) -> None:
     assert len(searcher.searcher._fitness) == 8
     lowest = warm_start(EvolutionSearcher(SPACE), tmp_path / "kb.db", "earlier", tell=False)
     assert (lowest.past, lowest.first[0]) == ((), {k: best[0][k] for k in SPACE})
+
+
+def test_a_searcher_of_costs_knows_the_front_that_the_earlier_study_had(tmp_path) -> None:
+    own = CostAwareSearcher(SPACE)
+    keep(tmp_path / "kb.db", "earlier", FullRuns(RandomSearcher(SPACE), 14, 3))
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        for report in filter(None, (event.report() for event in kb["earlier"].events())):
+            own.observe(report)
+    told = warm_start(CostAwareSearcher(SPACE), tmp_path / "kb.db", "earlier", best=0).searcher
+    assert len(own.front()) > 1
+    assert list(told.front().values()) == list(own.front().values())
 
 
 def keep_seeds(db, name, by_config, mode="max", judged_by="mean", fresh=()) -> None:

@@ -13,7 +13,7 @@ from workbench.analysis.confirmed import each_once, few_seeds, ranked
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Report
 from workbench.core.space import Space
 from workbench.knowledge import KnowledgeBase, RecordedStudy, frames_of
 from workbench.study.results import Results
@@ -24,8 +24,8 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
 
     What is taken over is copied into the searcher, and so into the new study's record: it resumes by its name, whatever
     becomes of the earlier ones. Scores are comparable only if the trials learn the same thing over phases of the same
-    length, which is for whoever starts the study to know; trials whose configuration is no point of the searcher's
-    space are left out with a warning.
+    length, which is for whoever starts the study to know, and costs only on machines as fast; trials whose
+    configuration is no point of the searcher's space are left out with a warning.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
         study's seeds (see `workbench.analysis.claims`), by their scores: of fresh seeds where there are any.
     tell : bool
         Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`, `CostAwareSearcher`) of all
-        their trials, those excepted that went on from another's weights.
+        their trials, those excepted that went on from another's weights. One with ``learns_costs = True``, as
+        `CostAwareSearcher` has, hears what their phases took, too: of each trial, so of each seed, by itself.
 
     Raises
     ------
@@ -66,7 +67,9 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
         warnings.warn(said, stacklevel=2)
     learns = tell and hasattr(searcher, "adopt")
     past = [trial for trial in fit if trial["whole"]] if learns else []
-    told = [{k: trial[k] for k in ("config", "scores")} for trial in past]
+    # seconds only for whom they change something: they would make another record of an earlier study's warm start
+    keys = ("config", "scores", *(["seconds"] if getattr(searcher, "learns_costs", False) else []))
+    told = [{key: trial[key] for key in keys} for trial in past]
     claims = [claim for _, claims in earlier for claim in claims if space is None or _fits(space, claim["config"])]
     return InformedSearcher(searcher, _ranked(claims, led=len(studies) == 1)[:best], told)
 
@@ -74,18 +77,24 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
 def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Give a study's trials that have scored, and what it claims of its configurations; higher is better in both.
 
-    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claims`, config, score (of
-    fresh seeds, if it has any), whether it has few seeds, and whether it is the one to take.
+    Of a trial: config, its phases' scores and seconds, and whether these begin with phase 0. Of a claim: a row of
+    `claims`, config, score (of fresh seeds, if it has any), whether it has few seeds, and whether it is the one to
+    take.
     """
     events = study.events()
-    ledger, scores = Ledger(events), dict[int, dict[int, float]]()
+    ledger, reports = Ledger(events), dict[int, dict[int, Report]]()
     configs, sign = {number: dict(trial.config) for number, trial in ledger.trials.items()}, ledger.aim.sign
     for event in events:
-        if event.kind is Kind.PHASE_ENDED and event.trial is not None and math.isfinite(event.data["score"]):
-            scores.setdefault(event.trial, {})[event.phase or 0] = sign * event.data["score"]
+        if (report := event.report()) and math.isfinite(report.score):
+            reports.setdefault(report.trial, {})[report.phase] = report
     trials = [
-        {"config": configs[number], "scores": list(by_phase.values()), "whole": min(by_phase) == 0}
-        for number, by_phase in scores.items()
+        {
+            "config": configs[number],
+            "scores": [sign * report.score for report in by_phase.values()],
+            "seconds": [report.seconds for report in by_phase.values()],
+            "whole": min(by_phase) == 0,
+        }
+        for number, by_phase in reports.items()
     ]
     found = Results(study.name, study.spec, frames_of(events))
     rows, confirmed = found.claims, found.confirmed.set_index("candidate")

@@ -10,6 +10,7 @@ from tests.support import NETWORK, SPACE, names_what_applies, simulate
 from workbench import (
     PBT,
     Choice,
+    CostAwareSearcher,
     EvolutionSearcher,
     FullRuns,
     GridSearcher,
@@ -62,6 +63,14 @@ def test_an_evolution_breeds_from_what_it_was_told() -> None:
     assert searcher.searcher._fitness[-2] > searcher.searcher._fitness[-3]  # the first of GOOD is number -2
 
 
+def test_costs_are_handed_on_where_they_are_told() -> None:
+    """Two s a phase of the first; nothing is known of the second's costs."""
+    past = [{**PAST[0], "seconds": [1.0, 3.0]}, PAST[1]]
+    told = InformedSearcher(CostAwareSearcher(SPACE), GOOD, past).searcher
+    assert told._seconds == {-3: [1.0, 3.0]}
+    assert told.front() == {-4: (2.0, 0.75)}
+
+
 def test_tpe_is_shown_what_it_was_told_before_it_suggests_anything() -> None:
     pytest.importorskip("optuna")
     told = InformedSearcher(OptunaSearcher(SPACE, n_random=5), (), PAST)
@@ -98,7 +107,9 @@ def test_what_it_cannot_use_is_refused() -> None:
     for given in (5, GOOD[0]):
         with pytest.raises(InvalidInput, match="InformedSearcher needs first to be a list, each a table"):
             InformedSearcher(RandomSearcher(SPACE), given)
-    for past in ({"config": GOOD[0], "score": 1.0}, {**GOOD[0], "scores": [1.0]}, {"config": GOOD[0], "scores": "1"}):
+    one = {"config": GOOD[0], "scores": [1.0]}
+    untold = ({"config": GOOD[0], "score": 1.0}, {**GOOD[0], "scores": [1.0]}, {"config": GOOD[0], "scores": "1"})
+    for past in (*untold, *({**one, "seconds": seconds} for seconds in ([], [1, 2], [-1], ["1"], [math.nan], 1))):
         with pytest.raises(InvalidInput, match=r'InformedSearcher needs past a table of "config", .* and "scores"'):
             InformedSearcher(EvolutionSearcher(SPACE), past=[past])
     with pytest.raises(InvalidInput, match=r"needs first to be a list, got a DataFrame: pass df.to_dict\('records'\)"):

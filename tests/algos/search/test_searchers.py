@@ -91,6 +91,23 @@ def test_optuna_is_shown_failures_and_running_trials_and_gives_points_of_the_spa
     assert isinstance(searcher.suggest(8)["t_max"], int)
 
 
+@pytest.mark.slow
+def test_gp_learns_of_a_hyperparameter_that_does_not_always_apply() -> None:
+    """Also where earlier trials lacked it. Uniform draws lie 0.25 off."""
+    pytest.importorskip("optuna")
+    space = Space({"kind": Choice(["a", "b"]), "m": Uniform(0, 1)}, only_if={"m": {"kind": "a"}})
+    searcher = OptunaSearcher(space, "gp", n_random=6)
+    for trial in (-1, -2):
+        searcher.adopt(trial, {"kind": "b"})
+        searcher.observe(Report(trial, 0, -0.5))
+    off = []
+    for trial in range(16):
+        space.validate(config := searcher.suggest(trial))
+        off.append(abs(config["m"] - 0.5) if "m" in config else 0.5)
+        searcher.observe(Report(trial, 0, -off[-1]))
+    assert np.mean(off[8:]) < 0.2
+
+
 def test_optuna_draws_the_ends_of_a_domain_with_a_step_as_often_as_the_others() -> None:
     pytest.importorskip("optuna")
     searcher = OptunaSearcher(Space({"layers": Uniform(1, 3, step=1)}), sampler="random")

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from statistics import NormalDist
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,8 @@ class CostAwareSearcher(LearningSearcher):
     random : float
         Probability for a configuration to be drawn at random all the same.
     """
+
+    learns_costs: ClassVar[bool] = True  # a warm start tells it what earlier phases took
 
     draws: int = 100
     spread: float = 0.2

@@ -4,24 +4,29 @@ import copy
 import sys
 from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.core.answers import observed, suggested
-from workbench.core.checks import TABLE, Rule, check_each, is_number
+from workbench.core.checks import FROM_ZERO, TABLE, Rule, check_each, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report
 from workbench.core.showing import settings_html
 from workbench.core.space import Space
 
 _PAST = Rule(
-    'a table of "config", a table of hyperparameters, and "scores", a list of numbers',
+    'a table of "config", a table of hyperparameters, and "scores", a list of numbers; '
+    'if it has "seconds", a number from 0 for each score',
     lambda value: (
         isinstance(value, Mapping)
         and isinstance(value.get("config"), Mapping)
         and isinstance(scores := value.get("scores"), Collection)
         and not isinstance(scores, str)
         and all(map(is_number, scores))
+        and isinstance(seconds := value.get("seconds", [0] * len(scores)), Collection)
+        and len(seconds) == len(scores)
+        and all(map(FROM_ZERO.fits, seconds))
     ),
 )
 
@@ -39,10 +44,12 @@ class InformedSearcher:
     searcher : Searcher, Space or dict
         Of any kind; it is copied. Configurations of a space are drawn at random.
     first : sequence of Config
-        Tried first, in this order.
+        Tried first, in this order. A searcher that gives one of them too, such as a grid of which it is a point, has it
+        run again.
     past : sequence of Mapping
         Trials of earlier studies for a searcher that learns: ``config``, and ``scores`` phase by phase from the first,
-        higher being better: negated where the study minimises. See `workbench.warm_start`.
+        higher being better: negated where the study minimises. And ``seconds``, how long each of these phases took, if
+        that is known, for `CostAwareSearcher`. See `workbench.warm_start`.
     """
 
     searcher: Searched
@@ -66,8 +73,9 @@ class InformedSearcher:
             )
         for number, trial in enumerate(self.past, start=1 + len(self.first)):
             self._inner.adopt(-number, trial["config"])
-            for phase, score in enumerate(trial["scores"]):
-                self._inner.observe(Report(-number, phase, float(score)))
+            phases = zip(trial["scores"], trial.get("seconds", repeat(0)), strict=False)
+            for phase, (score, seconds) in enumerate(phases):
+                self._inner.observe(Report(-number, phase, float(score), seconds=float(seconds)))
 
     @property
     def space(self) -> Space:

@@ -27,7 +27,9 @@ class OptunaSearcher:
     Whether a trial goes on is the scheduler's affair, so Optuna never hears that one is over. ``tpe`` sees a trial as
     pruned at its latest phase, with its scores up to there: it ranks trials by how far they came, then by score.
     ``gp`` knows no unfinished trials, so it sees the latest score as the final one: later phases score higher, and it
-    mistakes a trial that got far for a good one. What has not reported yet is shown as running.
+    mistakes a trial that got far for a good one. Nor does it know conditions: it gives every hyperparameter a value,
+    is shown it, and so learns where a hyperparameter changes nothing; one that a configuration of somebody else's lacks
+    is shown in the middle of its domain. What has not reported yet is shown as running.
 
     The history is shown anew for each suggestion, whose cost grows with the trials so far.
 
@@ -71,15 +73,24 @@ class OptunaSearcher:
             distributions = {name: _distribution(optuna, domain) for name, domain in self.space.items()}
             study.add_trials([self._shown(optuna, number, distributions) for number in self._configs])
             with _one_thread() if self.sampler == "gp" else nullcontext():
-                config = next(filter(self.space.allows, (self._asked(study) for _ in range(_TRIES))), None)
+                asked = (self._asked(study) for _ in range(_TRIES))
+                values = next((values for values in asked if self.space.allows(self._config(values))), None)
         finally:
             optuna.logging.set_verbosity(loud)
-        rng = np.random.default_rng([self.seed, len(self._configs)])
-        self._configs[trial] = self.space.sample(rng) if config is None else config
-        return self._configs[trial]
+        if values is None:
+            values = self.space.sample(np.random.default_rng([self.seed, len(self._configs)]))
+        self.adopt(trial, values)
+        return self._config(values)
+
+    def _config(self, values: Config) -> Config:
+        """Leave out what does not apply."""
+        return self.space.once(lambda name, _: values[name])
 
     def _asked(self, study: Any) -> Config:
-        """Ask for one configuration, hyperparameter by hyperparameter: what one applies to is known only then."""
+        """Ask for one value after the other: whether the next hyperparameter applies is known only then.
+
+        ``gp`` is asked for all: what some trials lack it leaves to chance.
+        """
         trial = study.ask()
 
         def suggested(name: str, domain: Domain) -> Scalar:
@@ -90,10 +101,14 @@ class OptunaSearcher:
             drawn = trial.suggest_float(name, low, high, log=isinstance(domain, LogUniform))
             return domain.perturb(drawn, 1.0)  # rounded to its step
 
+        if self.sampler == "gp":
+            return {name: suggested(name, domain) for name, domain in self.space.items()}
         return self.space.once(suggested)
 
     def adopt(self, trial: int, config: Config) -> None:
         """Hear of a trial that runs, or ran, a configuration of somebody else's."""
+        if self.sampler == "gp":
+            config = {name: config[name] if name in config else _middle(domain) for name, domain in self.space.items()}
         self._configs[trial] = config
 
     def observe(self, report: Report) -> None:
@@ -134,6 +149,11 @@ def _distribution(optuna: Any, domain: Domain) -> Any:
     if isinstance(domain, Choice):
         return optuna.distributions.CategoricalDistribution(domain.values)
     return optuna.distributions.FloatDistribution(*real_ends(domain), log=isinstance(domain, LogUniform))
+
+
+def _middle(domain: Domain) -> Scalar:
+    values = domain.grid(3)
+    return values[len(values) // 2]
 
 
 @contextmanager
