@@ -11,6 +11,7 @@ from tests.support import SPACE, Deterministic, RandomTimes, simulate
 from workbench.algos.search import FullRuns, RandomSearcher, Seeded, SuccessiveHalving
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import size_of
 from workbench.core.toml import parsed
 from workbench.simulation import compare, keep, preset, scenario_from
 from workbench.study.study import Study
@@ -161,7 +162,8 @@ def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_
 def recorded(path, scheduler, events=()) -> dict[str, str]:
     """Keep a study's log, and describe its curves."""
     log = simulate(scheduler, RandomTimes(), slots=1)
-    keep(path, "done", {"scheduler": {}, "trainable": {}}, [*log, *events(log[-1].at)] if events else log)
+    log = [*log, *events(log[-1].at)] if events else log
+    keep(path, "done", {"scheduler": {}, "trainable": {}}, log, size_of(scheduler))
     return {"kind": "study", "db": str(path), "name": "done"}
 
 
