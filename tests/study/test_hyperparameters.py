@@ -21,7 +21,11 @@ from workbench import (
     Study,
     Uniform,
 )
+from workbench.algos.digits.classifier import DigitsClassifier
+from workbench.algos.digits.gan import DigitsGAN
 from workbench.algos.games import Games
+from workbench.algos.quadratic import Quadratic
+from workbench.algos.replay import Replay
 from workbench.algos.search.seeded import Seeded
 from workbench.core.errors import InvalidInput
 from workbench.study.hyperparameters import check_hyperparameters, warn_of_phases
@@ -63,6 +67,22 @@ def drawn(dimensions, constraint=None) -> FullRuns:
 def test_what_no_trial_could_take_is_refused(scheduler, says) -> None:
     with pytest.raises(InvalidInput, match=says):
         check_hyperparameters(scheduler, AGENT)
+
+
+@pytest.mark.parametrize(
+    ("trainable", "dimensions", "says"),
+    [
+        (Games({"one": AGENT}, {"one": (0, 1)}), {"gamma": Uniform(0.5, 2)}, r"GA3C needs gamma in \(0, 1\]"),
+        (Replay([{"t_max": 5}, {"t_max": 9}], AGENT), {"gamma": Uniform(0.5, 2)}, r"GA3C needs gamma in \(0, 1\]"),
+        (Replay([{"h0": 1}], Games({"a": Quadratic()}, {"a": (0, 1)})), {"h1": Uniform(-2, 2)}, "h0, h1 >= 0"),
+        (Quadratic(), {"h0": Uniform(-2, 2)}, "h0, h1 >= 0"),
+        (DigitsClassifier(), {"momentum": Uniform(0, 2)}, r"needs momentum in \[0, 1\)"),
+        (DigitsGAN(), {"beta1": Uniform(0, 2)}, r"needs beta1 in \[0, 1\)"),
+    ],
+)
+def test_values_that_another_trainable_would_refuse_are_refused(trainable, dimensions, says) -> None:
+    with pytest.raises(InvalidInput, match=f"could not begin .*{says}"):
+        check_hyperparameters(drawn(dimensions), trainable)
 
 
 @pytest.mark.parametrize(

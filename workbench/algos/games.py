@@ -1,13 +1,13 @@
 """One configuration for several games: a trial that trains an agent a game, judged by the mean of normalised scores."""
 
 import math
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.algos.function.factory import as_factory
+from workbench.algos.function.factory import Asked, as_factory, trying
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.measured import parted
@@ -64,6 +64,13 @@ class Games:
         for agent in self.agents.values():
             if (check := getattr(agent, "check", None)) is not None:
                 check(names)
+
+    @contextmanager
+    def trying(self) -> Iterator[Asked]:
+        """Give what refuses a configuration that an agent could not begin with, before a study starts."""
+        with ExitStack() as made:
+            all_asked = [made.enter_context(trying(agent)) for agent in self.agents.values()]
+            yield lambda config: [asked(config) for asked in all_asked if asked is not None]
 
     def __call__(self, config: Config, seed: int) -> "GamesTrial":
         """Build a trial: every game's agent from a seed of its own."""

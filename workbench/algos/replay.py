@@ -5,12 +5,12 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.algos.function.factory import as_factory
+from workbench.algos.function.factory import Asked, as_factory, trying
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
 from workbench.core.measured import parted
@@ -76,6 +76,8 @@ class Replay:
         object.__setattr__(self, "schedule", tuple(dict(config) for config in schedule))
         object.__setattr__(self, "trainable", as_factory(trainable))
         self._check_inner(self._names)
+        with self.trying() as asked:
+            asked({})
 
     def check(self, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that the schedule sets, or that no trial could take, before a study starts."""
@@ -88,6 +90,12 @@ class Replay:
         """Build a trial; `config` holds what the schedule leaves open, usually nothing."""
         self.check(config)
         return ReplayTrial(self.factory, [{**config, **step} for step in self.configs], seed)
+
+    @contextmanager
+    def trying(self) -> Iterator[Asked]:
+        """Give what refuses a configuration with which some phase could not begin, before a study starts."""
+        with trying(self.factory) as asked:
+            yield lambda config: [asked({**config, **step}) for step in self.configs if asked is not None]
 
     @property
     def configs(self) -> tuple[Config, ...]:
