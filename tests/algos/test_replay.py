@@ -84,7 +84,10 @@ def test_a_schedule_s_file_says_what_was_trained(tmp_path) -> None:
         (([{"h2": 1.0}], Quadratic()), "hyperparameter of Quadratic 'h2'"),
         (("nowhere.json",), "cannot read the schedule nowhere.json"),
         ((ZIGZAG, {"kind": "quadratik"}), "did you mean 'quadratic'"),
-        (),
+        (
+            ([{"network": "mlp"}, {"network": "mlp-separate"}], AGENT),
+            "changes network from 'mlp' to 'mlp-separate'",
+        ),
         (([{"gamma": 0.9}, {"gamma": 3.0}], AGENT), r"GA3C needs gamma in .*, got 3\.0"),
     ],
 )

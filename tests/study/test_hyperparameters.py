@@ -106,7 +106,7 @@ def test_what_shapes_weights_is_refused_where_they_go_on_under_other_hyperparame
         PBT(networks, 4, 2, explore=False, copy_config=False),
         PBT(networks, 4, 2, exploit="none"),
     ):
-        for trainable in (AGENT, Games(agents, {"one": (0, 1)})):
+        for trainable in (AGENT, Games(agents, {"one": (0, 1)}), Replay([{"t_max": 5}, {"t_max": 9}], AGENT)):
             with pytest.raises(
                 InvalidInput, match=r"^PBT has .* with another network .*: leave network out of the space"
             ):

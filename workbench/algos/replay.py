@@ -4,7 +4,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +76,7 @@ class Replay:
         object.__setattr__(self, "schedule", tuple(dict(config) for config in schedule))
         object.__setattr__(self, "trainable", as_factory(trainable))
         self._check_inner(self._names)
+        self._check_shapes()
         with self.trying() as asked:
             asked({})
 
@@ -90,6 +91,11 @@ class Replay:
         """Build a trial; `config` holds what the schedule leaves open, usually nothing."""
         self.check(config)
         return ReplayTrial(self.factory, [{**config, **step} for step in self.configs], seed)
+
+    @property
+    def shapes_weights(self) -> Collection[str]:
+        """Hyperparameters with which the weights of the trial within have other shapes."""
+        return getattr(self.factory, "shapes_weights", ())
 
     @contextmanager
     def trying(self) -> Iterator[Asked]:
@@ -111,6 +117,14 @@ class Replay:
     def factory(self) -> TrainableFactory:
         """What is trained, built."""
         return self.trainable  # type: ignore[return-value]
+
+    def _check_shapes(self) -> None:
+        for name in self._names.intersection(self.shapes_weights):
+            if len(found := list(dict.fromkeys(repr(config.get(name)) for config in self.configs))) > 1:
+                raise InvalidInput(
+                    f"the schedule changes {name} from {found[0]} to {found[1]}, and with it the shapes of "
+                    "weights, which go on from phase to phase: replay one that leaves it as it is"
+                )
 
     def _check_inner(self, names: Iterable[str]) -> None:
         check = getattr(self.factory, "check", None)
