@@ -339,6 +339,12 @@ def test_a_constraint_that_fails_is_told_with_the_configuration_and_what_does_no
     space = Space(dict(NETWORK), NETWORK.only_if, constraint=lambda config: config["momentum"] > 0.5)
     with pytest.raises(InvalidInput, match=r"the constraint raised KeyError: 'momentum' for {.*}; what does not apply"):
         space.allows({"optimizer": "none", "width": 2})
+
+    def refusing(config):
+        raise AssertionError
+
+    with pytest.raises(InvalidInput, match=r"the constraint raised AssertionError for {'x': 0\.\d+}$"):
+        Space({"x": Uniform(0, 1)}, constraint=refusing).sample(np.random.default_rng(0))
     with pytest.raises(InvalidInput, match=r"raised ZeroDivisionError: .* for {'x': 0\.\d+}$"):
         Space({"x": Uniform(0, 1)}, constraint=lambda config: 1 / 0).sample(np.random.default_rng(0))
 

@@ -13,7 +13,7 @@ from typing import Any
 from workbench.algos.function.factory import Asked, as_factory, trying
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
-from workbench.core.measured import parted
+from workbench.core.measured import one_line, parted
 from workbench.core.protocols import RETURNS, Config, Measured, Progress, Trainable, TrainableFactory
 from workbench.core.record import own_classes
 from workbench.core.registry import TRAINABLES
@@ -217,5 +217,5 @@ def read_schedule(path: str | Path) -> tuple[list[Config], Mapping[str, Any] | N
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         raise InvalidInput(
             f"{path} is no schedule: expected JSON with phases, each with a config, as `workbench schedule` writes it "
-            f"({type(err).__name__}: {err})"
+            f"({one_line(err)})"
         ) from None

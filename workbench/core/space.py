@@ -9,6 +9,7 @@ import numpy as np
 from workbench.core.checks import whole
 from workbench.core.domains import Domain, domain_from_json, is_continuous, meant, on_step, scalar, written
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.measured import one_line
 from workbench.core.protocols import Config, Scalar
 
 CONFIG_ID = "config_id"
@@ -115,7 +116,7 @@ class Space(Mapping[str, Domain]):
         except Exception as err:
             absent = [name for name in self if name not in config]
             hint = f"; what does not apply there is absent, as config.get({absent[0]!r}) tells" if absent else ""
-            raise InvalidInput(f"the constraint raised {type(err).__name__}: {err} for {dict(config)}{hint}") from err
+            raise InvalidInput(f"the constraint raised {one_line(err)} for {dict(config)}{hint}") from err
 
     def once(self, value: Callable[[str, Domain], Scalar]) -> dict[str, Scalar]:
         """Ask for the value of every hyperparameter that applies, in order."""
