@@ -234,14 +234,20 @@ class Space(Mapping[str, Domain]):
 
 def space_of(scheduler: object) -> Any:
     """Give the space that a scheduler's configurations are points of: its own or its searcher's, ``None`` without."""
-    rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
-    own = getattr(rule, "space", None)  # PBT's, which moves through it
+    own = getattr(rule_in(scheduler), "space", None)  # PBT's, which moves through it
     return getattr(searcher_in(scheduler), "space", None) if own is None else own
 
 
 def searcher_in(scheduler: object) -> Any:
     """Give the searcher that draws a scheduler's configurations, ``None`` without."""
-    return getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
+    return getattr(rule_in(scheduler), "searcher", None)
+
+
+def rule_in(scheduler: object) -> object:
+    """Give the scheduler whose trials are run, by itself or by others around it, as `Seeded` is."""
+    while (inner := getattr(scheduler, "scheduler", None)) is not None:
+        scheduler = inner
+    return scheduler
 
 
 def some_of(space: Space) -> Iterator[dict[str, Scalar]]:

@@ -10,7 +10,7 @@ from workbench.algos.function.factory import trying
 from workbench.algos.search.searchers import GridSearcher, ListSearcher
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Scheduler
-from workbench.core.space import Space, searcher_in, some_of, space_of
+from workbench.core.space import Space, rule_in, searcher_in, some_of, space_of
 
 _TRIED_FOR_S = 1.0
 
@@ -50,7 +50,7 @@ def warn_of_phases(scheduler: Scheduler, trainable: Any) -> None:
 
 
 def _refuse_other_shapes(scheduler: Scheduler, names: list[str], trainable: Any) -> None:
-    rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
+    rule = rule_in(scheduler)
     shaping = [name for name in names if name in getattr(trainable, "shapes_weights", ())]
     if not (shaping and getattr(rule, "moves_weights", False)):
         return

@@ -16,7 +16,7 @@ from workbench.core.protocols import Config, Decision, Report, Run, Verdict
 from workbench.core.rounding import floored
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html
-from workbench.core.space import Space
+from workbench.core.space import Space, space_of
 
 EXPLOITS = ("truncation", "t-test", "tournament", "none")
 
@@ -123,7 +123,7 @@ class PBT:
         if not (self.copy_config or self.copy_weights):
             raise InvalidInput("PBT copies weights, hyperparameters or both: for neither, set exploit='none'")
         self.space = None if self.space is None else Space.of(self.space)
-        space = getattr(self.searcher, "space", None) if self.space is None else self.space
+        space = space_of(self)
         if space is None:
             raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
         check_each(self, POSITIVE, "factors")
