@@ -147,6 +147,11 @@ def test_a_searcher_of_one_s_own_is_named_by_its_module(small) -> None:
         replace(preset("toy-grid"), searcher=searchers[1]).scheduler("full", 0)
 
 
+def test_a_scheduler_that_the_scenario_lacks_is_refused_by_name(small) -> None:
+    with pytest.raises(InvalidInput, match="of the simulation 'hypertrik': did you mean 'hypertrick'"):
+        small.repetition().run("hypertrik")
+
+
 def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_tried(small) -> None:
     """Nobody's learning or luck: the best of what the two plain searchers would give, in full."""
     schedulers = {
