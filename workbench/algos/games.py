@@ -11,7 +11,7 @@ from workbench.algos.function.factory import Asked, as_factory, trying
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.measured import parted
-from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
+from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory, ranks_needed
 from workbench.core.registry import TRAINABLES
 from workbench.core.seeds import trial_seed
 from workbench.core.showing import so_many
@@ -143,8 +143,8 @@ def _built(name: object, agent: Any) -> TrainableFactory:
         raise InvalidInput(f"a game's name is a word without a slash, got {name!r}")
     if not callable(factory):
         raise InvalidInput(f"{name}: pass what is trained, an object or a table with its kind, got {agent!r}")
-    if getattr(factory, "n_ranks", 1) != 1:
-        raise InvalidInput(f"{name}: a trial over several games runs on one worker, {agent!r} takes {factory.n_ranks}")
+    if (n_ranks := ranks_needed(factory)) != 1:
+        raise InvalidInput(f"{name}: a trial over several games runs on one worker, {agent!r} takes {n_ranks}")
     return as_factory(factory)
 
 
