@@ -23,6 +23,7 @@ from workbench.core.describe import build, describe
 from workbench.core.drive import replay
 from workbench.core.protocols import Event, Job
 from workbench.core.registry import SCHEDULERS
+from workbench.core.size import size_of
 from workbench.simulation import keep, simulate
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import Ran
@@ -51,7 +52,7 @@ def written(db: str, trials: int, phases: int, points: int) -> dict[str, float]:
     simulate(scheduler, Talkative(points), VirtualCluster(nodes=300), events=events)
     began = time.perf_counter()
     spec = {"scheduler": describe(scheduler), "trainable": {"kind": "simulated"}, "seed": 0}
-    keep(db, NAME, spec, events)
+    keep(db, NAME, spec, events, size_of(scheduler))
     seconds = time.perf_counter() - began
     metrics = sum(len(event.data.get("metrics", ())) for event in events)
     size = sum(path.stat().st_size for path in Path(db).parent.glob(f"{Path(db).name}*"))

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from workbench.cluster.checkpoints import CheckpointStore
 from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.drive import drive
-from workbench.core.protocols import Config, Event, Kind, Scheduler
+from workbench.core.protocols import Config, Event, Kind, Scheduler, Trainable
 from workbench.core.space import Space
 
 FROM_HERE = {"PYTHONPATH": str(Path(__file__).parents[1])}
@@ -192,6 +193,13 @@ def until(executor, kind: Kind, n: int = 1) -> list[Event]:
     while sum(e.kind is kind for e in events) < n:
         events += executor.wait(60)
     return events
+
+
+def saved(store: CheckpointStore, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
+    """Write a checkpoint as a worker does, also to a URL, and give its name."""
+    name = store.set_down(trainable, trial, phase, score)
+    store.send(name)
+    return name
 
 
 def files(folder: Path) -> list[Path]:

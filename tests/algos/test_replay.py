@@ -12,6 +12,7 @@ from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, WorkbenchError
 
+AGENT = GA3C("CartPole-v1", phase=Budget(frames=1000))
 ZIGZAG = [{"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0}, {"h0": 0.0, "h1": 1.0}]
 
 
@@ -83,6 +84,11 @@ def test_a_schedule_s_file_says_what_was_trained(tmp_path) -> None:
         (([{"h2": 1.0}], Quadratic()), "hyperparameter of Quadratic 'h2'"),
         (("nowhere.json",), "cannot read the schedule nowhere.json"),
         ((ZIGZAG, {"kind": "quadratik"}), "did you mean 'quadratic'"),
+        (
+            ([{"network": "mlp"}, {"network": "mlp-separate"}], AGENT),
+            "changes network from 'mlp' to 'mlp-separate'",
+        ),
+        (([{"gamma": 0.9}, {"gamma": 3.0}], AGENT), r"GA3C needs gamma in .*, got 3\.0"),
     ],
 )
 def test_schedules_that_cannot_be_replayed_are_refused(arguments, says) -> None:

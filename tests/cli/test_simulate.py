@@ -118,6 +118,16 @@ def test_a_study_on_a_table_in_another_folder_is_kept_under_the_table_s_name(fol
         assert list(kb) == ["curves", "curves full", "curves hypertrick"]
 
 
+def test_a_kept_study_of_a_scheduler_of_one_s_own_knows_its_size(folder, capsys) -> None:
+    (folder / "own_rule.py").write_text("from workbench import HyperTrick\n\n\nclass Mine(HyperTrick):\n    pass\n")
+    (folder / "own.toml").write_text(FILE.replace('"hypertrick"', '"own_rule:Mine"'))
+    assert main(["simulate", "own.toml", "--db", "kb.db"]) == 0
+    capsys.readouterr()
+    results = Results.open("kb.db", "small hypertrick")
+    assert (results.size.n_trials, results.size.n_phases) == (12, 4)
+    assert "completion rate unknown" not in str(results)
+
+
 def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypatch) -> None:
     assert main(["simulate", "small.toml", "--db", "kb.db"]) == 0
     capsys.readouterr()

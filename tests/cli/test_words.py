@@ -63,6 +63,27 @@ def test_the_words_of_one_s_own_exceptions_are_not_translated(tmp_path, monkeypa
     assert told(ours.value) == "it is refused: --resume"
 
 
+MUTE = """
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+raise Mute
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [("assert 1 == 2", "AssertionError"), (MUTE, "Mute: it cannot be shown, RuntimeError")],
+)
+def test_an_exception_of_one_s_own_without_words_is_told_all_the_same(tmp_path, monkeypatch, code, says) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "wordless.py").write_text(code)
+    with pytest.raises(InvalidInput) as refused:
+        imported("wordless:train")
+    assert told(refused.value).startswith(f"wordless cannot be imported: {says} (")
+
+
 @pytest.mark.parametrize("name", ["my study", "-x", "--db"])
 def test_a_command_that_is_suggested_names_the_study_whatever_it_is_called(name) -> None:
     resume = resume_command(name, {"trainable": {"kind": "ga3c"}}, {"--db": "-k.db", "--checkpoints": None})

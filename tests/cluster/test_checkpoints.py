@@ -7,7 +7,7 @@ import pytest
 import torch
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tests.support import Deterministic
+from tests.support import Deterministic, saved
 from workbench.cluster import checkpoints, manifest, place
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.place import Place
@@ -27,14 +27,14 @@ def trained(phases: int) -> Deterministic:
 
 
 def test_a_trial_goes_on_from_what_was_saved(store) -> None:
-    name = store.save(trained(3), 5, 2)
+    name = saved(store, trained(3), 5, 2)
     fresh = Deterministic({"lr": 1e-3}, 0)
     store.load(fresh, name)
     assert fresh.phase == 3
 
 
 def test_only_the_newest_are_kept(store) -> None:
-    names = [store.save(trained(phase + 1), 0, phase) for phase in range(4)]
+    names = [saved(store, trained(phase + 1), 0, phase) for phase in range(4)]
     fresh = Deterministic({"lr": 1e-3}, 0)
     for name in names[2:]:
         store.load(fresh, name)
@@ -44,8 +44,8 @@ def test_only_the_newest_are_kept(store) -> None:
 
 
 def test_saving_the_same_phase_again_replaces_it(store) -> None:
-    store.save(trained(1), 0, 0)
-    name = store.save(trained(2), 0, 0)
+    saved(store, trained(1), 0, 0)
+    name = saved(store, trained(2), 0, 0)
     fresh = Deterministic({"lr": 1e-3}, 0)
     store.load(fresh, name)
     assert fresh.phase == 2
@@ -53,7 +53,7 @@ def test_saving_the_same_phase_again_replaces_it(store) -> None:
 
 def test_a_damaged_checkpoint_is_refused(tmp_path) -> None:
     store = CheckpointStore(str(tmp_path))
-    name = store.save(trained(3), 0, 2)
+    name = saved(store, trained(3), 0, 2)
     (tmp_path / name / "phase.txt").write_text("9")
     with pytest.raises(CheckpointError, match=r"phase.txt is not what was written"):
         store.load(trained(0), name)
@@ -67,7 +67,7 @@ def test_a_save_that_fails_leaves_nothing_behind(tmp_path) -> None:
 
     store = CheckpointStore(str(tmp_path))
     with pytest.raises(OSError, match="No space"):
-        store.save(Full({"lr": 1e-3}, 0), 0, 0)
+        saved(store, Full({"lr": 1e-3}, 0), 0, 0)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
@@ -83,7 +83,7 @@ def test_a_save_that_fails_of_a_full_disk_says_so_whatever_its_library_says(tmp_
 
     monkeypatch.setattr(manifest, "_probe", write)
     with pytest.raises(OSError if full else RuntimeError, match="No space" if full else "unexpected pos"):
-        CheckpointStore(str(tmp_path)).save(Torch({"lr": 1e-3}, 0), 0, 0)
+        saved(CheckpointStore(str(tmp_path)), Torch({"lr": 1e-3}, 0), 0, 0)
 
 
 @pytest.mark.parametrize("write", [lambda path: path.write_text("9"), lambda path: torch.save({}, path)])
@@ -97,14 +97,14 @@ def test_a_trial_that_takes_the_directory_for_a_file_is_told(tmp_path, write) ->
 
     store = CheckpointStore(str(tmp_path))
     with pytest.raises(InvalidInput, match=r"Mistaken.save\(path\) .* path is a directory: .* path / "):
-        store.save(Mistaken({"lr": 1e-3}, 0), 0, 0)
+        saved(store, Mistaken({"lr": 1e-3}, 0), 0, 0)
     with pytest.raises(InvalidInput, match=r"Mistaken.load\(path\) .* path is a directory"):
-        store.load(Mistaken({"lr": 1e-3}, 0), store.save(trained(1), 0, 0))
+        store.load(Mistaken({"lr": 1e-3}, 0), saved(store, trained(1), 0, 0))
 
 
 def test_a_checkpoint_without_one_of_its_files_is_refused(tmp_path) -> None:
     store = CheckpointStore(str(tmp_path))
-    name = store.save(trained(3), 0, 2)
+    name = saved(store, trained(3), 0, 2)
     (tmp_path / name / "phase.txt").unlink()
     with pytest.raises(CheckpointError, match=r"refused: phase.txt is missing"):
         store.load(trained(0), name)
@@ -116,21 +116,21 @@ def kept(store, trial: int = 0) -> list[int]:
 
 def test_the_best_one_is_kept_beside_the_newest(store) -> None:
     for phase, score in enumerate([1.0, 9.0, 3.0, 2.0, 4.0]):
-        store.save(trained(phase + 1), 0, phase, score)
+        saved(store, trained(phase + 1), 0, phase, score)
     assert kept(store) == [1, 3, 4]
-    store.save(trained(6), 0, 5, 10.0)
+    saved(store, trained(6), 0, 5, 10.0)
     assert kept(store) == [4, 5]
 
 
 def test_of_those_that_are_equally_good_the_last_is_kept(store) -> None:
     for phase, score in enumerate([9.0, 9.0, 3.0, 2.0, 4.0]):
-        store.save(trained(phase + 1), 0, phase, score)
+        saved(store, trained(phase + 1), 0, phase, score)
     assert kept(store) == [1, 3, 4]
 
 
 def test_older_ones_of_a_trial_are_listed_newest_first(store) -> None:
     for trial, phase in ((0, 0), (0, 1), (0, 2), (0, 3), (1, 0)):
-        replace(store, keep=9).save(trained(phase + 1), trial, phase)
+        saved(replace(store, keep=9), trained(phase + 1), trial, phase)
     names = [f"trial-00000/phase-00{phase}" for phase in (2, 1, 0)]
     assert list(store.before("trial-00000/phase-003")) == list(zip(names, (1, 2, 3), strict=True))
 
@@ -138,7 +138,7 @@ def test_older_ones_of_a_trial_are_listed_newest_first(store) -> None:
 def test_the_lowest_one_is_kept_where_scores_are_minimised(store) -> None:
     lower = replace(store, mode="min")
     for phase, score in enumerate([3.0, 1.0, 2.0, 4.0, 5.0]):
-        lower.save(trained(phase + 1), 0, phase, score)
+        saved(lower, trained(phase + 1), 0, phase, score)
     assert kept(store) == [1, 3, 4]
 
 
@@ -146,7 +146,7 @@ def test_the_lowest_one_is_kept_where_scores_are_minimised(store) -> None:
 def test_one_whose_manifest_is_damaged_is_no_best_and_keeps_none_from_being_saved(tmp_path, damaged) -> None:
     store = CheckpointStore(str(tmp_path))
     for phase, score in enumerate([9.0, 3.0, 2.0, 1.0]):
-        name = store.save(trained(phase + 1), 0, phase, score)
+        name = saved(store, trained(phase + 1), 0, phase, score)
         if phase == 0:
             (tmp_path / name / "manifest.json").write_text(damaged)
             with pytest.raises(CheckpointError, match=r"no whole checkpoint at .*: it cannot be read"):
@@ -155,10 +155,10 @@ def test_one_whose_manifest_is_damaged_is_no_best_and_keeps_none_from_being_save
 
 
 def test_one_that_another_trial_started_from_is_kept_for_good(store) -> None:
-    donor = store.save(trained(1), 0, 0)
+    donor = saved(store, trained(1), 0, 0)
     store.pin(donor)
     for phase in range(1, 5):
-        store.save(trained(phase + 1), 0, phase)
+        saved(store, trained(phase + 1), 0, phase)
     assert kept(store) == [0, 3, 4]
     store.load(Deterministic({"lr": 1e-3}, 0), donor)
 
@@ -166,10 +166,10 @@ def test_one_that_another_trial_started_from_is_kept_for_good(store) -> None:
 def test_disk_use_is_the_bytes_of_what_is_kept(store) -> None:
     assert store.disk_use() == 0
     for phase in range(3):
-        store.save(trained(phase + 1), 0, phase)
+        saved(store, trained(phase + 1), 0, phase)
     used = store.disk_use()
     assert 2 * 100 < used < 2 * 1000
-    store.save(trained(4), 0, 3)
+    saved(store, trained(4), 0, 3)
     assert store.disk_use() == used
 
 
@@ -178,14 +178,14 @@ def test_what_a_killed_worker_left_half_saved_goes_with_the_old_ones(tmp_path) -
     leftover = tmp_path / "trial-00000" / ".phase-000.deadbeef"
     leftover.mkdir(parents=True)
     for phase in range(3):
-        store.save(trained(phase + 1), 0, phase)
+        saved(store, trained(phase + 1), 0, phase)
     assert not leftover.exists()
     assert kept(store) == [1, 2]
 
 
 def test_a_folder_without_a_manifest_is_no_checkpoint(tmp_path) -> None:
     store = CheckpointStore(str(tmp_path))
-    name = store.save(trained(1), 0, 0)
+    name = saved(store, trained(1), 0, 0)
     assert store.has(name)
     (tmp_path / name / "manifest.json").unlink()
     assert not store.has(name)
@@ -265,7 +265,7 @@ def test_what_was_sent_in_part_is_read_where_it_waits(tmp_path, monkeypatch) -> 
 def test_the_manifest_is_sent_last(tmp_path, monkeypatch) -> None:
     sent = []
     monkeypatch.setattr(MemoryFileSystem, "put_file", lambda self, here, there: sent.append(there.rpartition("/")[2]))
-    CheckpointStore(f"memory://{tmp_path.name}").save(trained(1), 0, 0)
+    saved(CheckpointStore(f"memory://{tmp_path.name}"), trained(1), 0, 0)
     assert sent == ["phase.txt", "manifest.json"]
 
 
@@ -307,7 +307,7 @@ def test_what_is_refused_is_not_tried_again(asked, error) -> None:
 
 def test_of_a_read_that_broke_off_nothing_is_left_among_what_is_read(tmp_path, monkeypatch) -> None:
     store, fresh, tried = CheckpointStore(f"memory://{tmp_path.name}"), Deterministic({"lr": 1e-3}, 0), []
-    name, get = store.save(trained(2), 0, 0), MemoryFileSystem.get
+    name, get = saved(store, trained(2), 0, 0), MemoryFileSystem.get
 
     def breaks_off(self, there, here, **how) -> None:
         tried.append(here)
@@ -330,7 +330,7 @@ def test_a_file_that_is_removed_while_it_is_counted_takes_no_space(tmp_path) -> 
 def test_stores_whose_names_only_begin_alike_hold_nothing_in_common(tmp_path) -> None:
     """A URL would be chained at the colons."""
     here, there = (CheckpointStore(str(tmp_path / name)) for name in ("a", "a::b"))
-    names = [store.save(trained(phases), 0, 0) for phases, store in enumerate((here, there), 1)]
+    names = [saved(store, trained(phases), 0, 0) for phases, store in enumerate((here, there), 1)]
     there.remove()
     fresh = Deterministic({"lr": 1e-3}, 0)
     here.load(fresh, names[0])
@@ -345,7 +345,7 @@ def test_what_is_no_checkpoint_is_neither_counted_nor_removed(tmp_path, url) -> 
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "trial-00000.tex").write_bytes(bytes(5000))
     assert store.disk_use() == 0
-    store.save(trained(1), 0, 0)
+    saved(store, trained(1), 0, 0)
     assert store.disk_use() < 1000
     (tmp_path / "trial-7").mkdir()
     (tmp_path / "trial-7" / "notes.txt").touch()
@@ -389,7 +389,7 @@ def test_a_folder_that_has_lost_its_study_s_mark_is_away(tmp_path, monkeypatch, 
     store = CheckpointStore(str(there), study="mine", marked=marked)
     Place(store.root).claim("mine")
     if not marked:  # whoever has not found it may be on another machine
-        store.save(trained(1), 0, 0)
+        saved(store, trained(1), 0, 0)
     there.rename(away)
     if now != "gone":
         there.mkdir()
@@ -397,7 +397,7 @@ def test_a_folder_that_has_lost_its_study_s_mark_is_away(tmp_path, monkeypatch, 
         Place(store.root).claim("another's")
     before = list(tmp_path.rglob("*"))
     for use in (
-        lambda: store.save(trained(2), 0, 1),
+        lambda: saved(store, trained(2), 0, 1),
         lambda: store.save_part(trained(2), 0, 1),
         lambda: list(store.before("trial-00000/phase-001")),
         lambda: store.pin("trial-00000/phase-000"),
@@ -410,16 +410,16 @@ def test_a_folder_that_has_lost_its_study_s_mark_is_away(tmp_path, monkeypatch, 
     if now != "gone":
         there.rmdir()
     away.rename(there)
-    store.save(trained(2), 0, 1)
+    saved(store, trained(2), 0, 1)
 
 
 @pytest.mark.parametrize("study", ["", "mine"])
 def test_a_folder_that_has_no_mark_and_never_had_is_taken_as_it_is(tmp_path, monkeypatch, study) -> None:
     monkeypatch.setattr(checkpoints, "_found", set())
     store = CheckpointStore(str(tmp_path / "c"), study=study)
-    store.save(trained(1), 0, 0)
+    saved(store, trained(1), 0, 0)
     (tmp_path / "c").rename(tmp_path / "moved")
-    store.save(trained(2), 0, 1)
+    saved(store, trained(2), 0, 1)
 
 
 def test_a_place_that_cannot_be_reached_is_nobody_s(tmp_path) -> None:
@@ -433,10 +433,10 @@ def test_a_place_that_cannot_be_reached_is_nobody_s(tmp_path) -> None:
 @pytest.mark.parametrize("pattern", ["night[12]", "night*", "night?"])
 def test_no_store_touches_another_whose_name_fits_its_own_as_a_pattern(tmp_path, pattern) -> None:
     others = [CheckpointStore(str(tmp_path / name)) for name in ("night1", "night2")]
-    names = [other.save(trained(1), 0, 0) for other in others]
+    names = [saved(other, trained(1), 0, 0) for other in others]
     mine = CheckpointStore(str(tmp_path / pattern))
     for phase in range(4):
-        mine.load(trained(0), mine.save(trained(phase + 1), 0, phase))
+        mine.load(trained(0), saved(mine, trained(phase + 1), 0, phase))
     mine.remove()
     assert [other.has(name) for other, name in zip(others, names, strict=True)] == [True, True]
     for url in (f"memory://{tmp_path.name}/{pattern}", f"file://{tmp_path}/{pattern}"):  # fsspec would expand it

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.misbehaving import object_store
 from tests.cluster.test_checkpoints import kept, trained
 from tests.study.test_pack import HALVING, outcome, study_of
-from tests.support import SPACE, Deterministic
+from tests.support import SPACE, Deterministic, saved
 from workbench import FullRuns, KnowledgeBase, RandomSearcher
 from workbench.cluster import place
 from workbench.cluster.checkpoints import CheckpointStore
@@ -49,12 +49,12 @@ def waiting(tmp_path) -> list:
 def test_an_object_store_keeps_what_a_folder_keeps(proxy, tmp_path) -> None:
     store = CheckpointStore(ROOT)
     assert store.disk_use() == 0
-    names = [store.save(trained(phase + 1), 0, phase, score) for phase, score in enumerate([1.0, 9.0, 3.0, 2.0, 4.0])]
+    names = [saved(store, trained(phase + 1), 0, phase, score) for phase, score in enumerate([1.0, 9.0, 3.0, 2.0, 4.0])]
     assert kept(store) == [1, 3, 4]
     assert [at_hand(store, names[phase]) for phase in (1, 3, 4)] == [2, 4, 5]
     store.pin(names[3])
     for phase in (5, 6, 7):
-        store.save(trained(phase + 1), 0, phase, 0.0)
+        saved(store, trained(phase + 1), 0, phase, 0.0)
     assert kept(store) == [1, 3, 6, 7]
     with pytest.raises(CheckpointError, match="no checkpoint at s3://bucket/study/trial-00000/phase-000"):
         store.load(trained(0), names[0])
@@ -68,7 +68,7 @@ def test_an_object_store_keeps_what_a_folder_keeps(proxy, tmp_path) -> None:
 def test_answers_that_fail_are_asked_for_again_and_nothing_false_is_read(proxy, fault) -> None:
     store = CheckpointStore(ROOT)
     proxy.fault = lambda n: "pass" if n % 3 else fault
-    names = [store.save(trained(phase + 1), 1, phase) for phase in range(4)]
+    names = [saved(store, trained(phase + 1), 1, phase) for phase in range(4)]
     assert [at_hand(store, name) for name in names[2:]] == [3, 4]
     assert proxy.faults > 5
     assert kept(store, 1)[-2:] == [2, 3]
@@ -77,13 +77,13 @@ def test_answers_that_fail_are_asked_for_again_and_nothing_false_is_read(proxy, 
 def test_a_store_that_is_gone_is_no_checkpoint_that_is_missing(proxy, tmp_path) -> None:
     """Else a trial would go on from an older one, or from its start."""
     store = CheckpointStore(ROOT)
-    name = store.save(trained(1), 0, 0)
+    name = saved(store, trained(1), 0, 0)
     proxy.close()
     with pytest.raises(OSError, match=r"trial-00000/phase-000 cannot be read from s3://bucket/study: \S") as told:
         store.load(trained(0), name)
     assert not isinstance(told.value, CheckpointError)
     with pytest.raises(OSError, match=r"trial-00000/phase-001 cannot be written to s3://bucket/study: \S"):
-        store.save(trained(2), 0, 1)
+        saved(store, trained(2), 0, 1)
     assert at_hand(store, "trial-00000/phase-001") == 2  # it waits on this machine, and is lost to nobody here
     assert waiting(tmp_path)
 
@@ -93,13 +93,13 @@ def test_a_bucket_that_is_not_there_is_told_at_once_and_not_made(proxy) -> None:
     proxy.gate = asked.append
     for root in ("s3://nowhere/study", "s3://nowhere"):
         with pytest.raises(OSError, match=f"cannot be written to {root}: The specified bucket does not exist"):
-            CheckpointStore(root).save(trained(1), 0, 0)
+            saved(CheckpointStore(root), trained(1), 0, 0)
     assert sum(data.startswith(b"PUT") for data in asked) == 2  # once each, and no bucket was made
 
 
 def test_what_was_uploaded_in_part_is_no_checkpoint(proxy, tmp_path) -> None:
     store = CheckpointStore(ROOT)
-    store.save(trained(1), 0, 0)
+    saved(store, trained(1), 0, 0)
     sent = []
 
     def break_off(data: bytes) -> None:
@@ -109,7 +109,7 @@ def test_what_was_uploaded_in_part_is_no_checkpoint(proxy, tmp_path) -> None:
 
     proxy.gate = break_off
     with pytest.raises(OSError, match="cannot be written"):
-        store.save(trained(2), 0, 1)
+        saved(store, trained(2), 0, 1)
     assert any(b"phase-001/phase.txt" in data for data in sent)
     proxy.gate = lambda data: None
     for folder in tmp_path.glob("workbench-*"):  # this machine is lost too, with what waited on it

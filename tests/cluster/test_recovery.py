@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from tests.support import FROM_HERE, SPACE, Deterministic, MemoryLog, score_of, small_disk, until
+from tests.support import FROM_HERE, SPACE, Deterministic, MemoryLog, saved, score_of, small_disk, until
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
@@ -172,9 +172,9 @@ class Disk:
 def test_a_disk_that_is_really_full_is_known_whatever_the_library_says(tmp_path) -> None:
     with small_disk(tmp_path / "small") as disk:
         store = CheckpointStore(str(disk))
-        store.save(Disk({}, 0), 0, 0)
+        saved(store, Disk({}, 0), 0, 0)
         with pytest.raises(OSError, match="No space left"):
-            store.save(Disk({}, 0), 0, 1)
+            saved(store, Disk({}, 0), 0, 1)
         assert sorted(p.name for p in disk.rglob("*")) == ["manifest.json", "phase-000", "state", "trial-00000"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Deterministic
+from tests.support import Deterministic, saved
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.parcel import parcelled
 from workbench.cluster.resident import Resident
@@ -51,7 +51,7 @@ def run_in(
     trainable.phase, name = trained, ""
     for phase in phases:
         trainable.train_phase(lambda _: None)
-        name = store.save(trainable, trial, phase)
+        name = saved(store, trainable, trial, phase)
         if phase in damaged:
             (Path(store.root) / name / "phase.txt").write_text("77")
     return name
@@ -65,7 +65,7 @@ def lives(store: CheckpointStore) -> tuple[Resident, Trial, str]:
     resident.begins()
     trial.train_phase(lambda _: None)
     resident.has_run(task(store, 0))
-    return resident, trial, store.save(trial, 0, 0)
+    return resident, trial, saved(store, trial, 0, 0)
 
 
 def test_a_trial_lives_on_from_phase_to_phase(store) -> None:

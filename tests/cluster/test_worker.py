@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.test_leaving import Alone
 from tests.clusters.trials import Paced
-from tests.support import small_disk
+from tests.support import saved, small_disk
 from workbench.cluster import manifest, worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.leaving import Leaving
@@ -100,7 +100,7 @@ def test_a_place_that_fails_is_waited_for_if_it_has_taken_others(alone, tmp_path
 
 def test_a_place_that_cannot_be_looked_into_has_lost_no_checkpoint(alone, tmp_path, monkeypatch) -> None:
     store, phases = CheckpointStore(str(tmp_path)), Place.phases
-    name, moved = store.save(Paced(1, 0.0)({}, 0), 0, 0), tmp_path / "moved"
+    name, moved = saved(store, Paced(1, 0.0)({}, 0), 0, 0), tmp_path / "moved"
     (tmp_path / name).rename(moved)
 
     def fail_once(place: Place, folder: str) -> list[int]:
@@ -120,7 +120,7 @@ def test_a_trial_that_moves_while_the_folder_is_away_begins_when_it_is_back(alon
     there, away, built = tmp_path / "there", tmp_path / "away", []
     store = CheckpointStore(str(there), study="study", marked=True)
     Place(store.root).claim("study")
-    name = store.save(Paced(1, 0.0)({}, 0), 0, 0)
+    name = saved(store, Paced(1, 0.0)({}, 0), 0, 0)
     there.rename(away)
 
     def how(config, seed):

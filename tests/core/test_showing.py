@@ -29,6 +29,22 @@ class Outer:
     _repr_html_ = settings_html
 
 
+@dataclass
+class Expecting:
+    """Run some phases."""
+
+    expected_phases: float
+
+    _repr_html_ = settings_html
+
+
+def test_phases_that_are_expected_are_told_be_they_counted_or_estimated() -> None:
+    for expected, told in ((40, "40"), (40.0, "40"), (40.26, "40.3"), (123456.25, "123456.2")):
+        assert f"phases expected in all</th><td style='text-align:left;vertical-align:top'>{told}<" in (
+            Expecting(expected)._repr_html_()
+        )
+
+
 def test_what_is_counted_is_one_or_several() -> None:
     assert [so_many(n, "checkpoint") for n in (0, 1, 2)] == ["0 checkpoints", "1 checkpoint", "2 checkpoints"]
     assert [so_many(n, "study") for n in (1, 2)] == ["1 study", "2 studies"]

@@ -145,7 +145,7 @@ def test_values_move_either_way_by_any_of_the_factors_and_are_drawn_anew_as_ofte
 def test_a_scheduler_s_space_is_its_own_or_that_of_whose_trials_it_runs() -> None:
     space = Space({"lr": Uniform(0.0, 1.0)})
     full = FullRuns(RandomSearcher(space), 2, 1)
-    assert space_of(full) is space_of(Seeded(full, 3)) is space
+    assert space_of(full) is space_of(Seeded(full, 3)) is space_of(Seeded(Seeded(full, 3), 2)) is space
     assert space_of(FullRuns(ListSearcher([{"lr": 0.5}]), 1, 1)) is None
 
 
@@ -339,6 +339,12 @@ def test_a_constraint_that_fails_is_told_with_the_configuration_and_what_does_no
     space = Space(dict(NETWORK), NETWORK.only_if, constraint=lambda config: config["momentum"] > 0.5)
     with pytest.raises(InvalidInput, match=r"the constraint raised KeyError: 'momentum' for {.*}; what does not apply"):
         space.allows({"optimizer": "none", "width": 2})
+
+    def refusing(config):
+        raise AssertionError
+
+    with pytest.raises(InvalidInput, match=r"the constraint raised AssertionError for {'x': 0\.\d+}$"):
+        Space({"x": Uniform(0, 1)}, constraint=refusing).sample(np.random.default_rng(0))
     with pytest.raises(InvalidInput, match=r"raised ZeroDivisionError: .* for {'x': 0\.\d+}$"):
         Space({"x": Uniform(0, 1)}, constraint=lambda config: 1 / 0).sample(np.random.default_rng(0))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.studies import a_study
-from tests.support import Deterministic
+from tests.support import Deterministic, saved
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.core.errors import CheckpointError, WorkbenchError
 from workbench.core.measured import numbers, parted
@@ -70,14 +70,14 @@ def test_a_checkpoint_with_a_manifest_or_a_link_of_its_own_is_refused_at_once(tm
     trial.save = leave  # type: ignore[method-assign]
     store = CheckpointStore(f"file://{tmp_path}/c" if url else str(tmp_path / "c"))
     with pytest.raises(CheckpointError, match=r"save\(\) (wrote manifest.json|left 'weights')"):
-        store.save(trial, 0, 0)
+        saved(store, trial, 0, 0)
     assert store.disk_use() == 0
 
 
 def test_the_use_of_a_disk_with_links_that_lead_nowhere_is_added_up(tmp_path) -> None:
     for root in (str(tmp_path / "c"), f"file://{tmp_path}/c"):
         store = CheckpointStore(root)
-        store.save(Deterministic({}, 0), 0, 0)
+        saved(store, Deterministic({}, 0), 0, 0)
         (tmp_path / "c" / "loop").unlink(missing_ok=True)
         (tmp_path / "c" / "loop").symlink_to(tmp_path / "c")
         (tmp_path / "c" / "nowhere").unlink(missing_ok=True)
@@ -97,7 +97,7 @@ def test_a_checkpoints_name_cannot_lead_out_of_its_folder(tmp_path, name) -> Non
 def test_checkpoints_are_private_whatever_the_umask(tmp_path) -> None:
     before = os.umask(0)
     try:
-        CheckpointStore(str(tmp_path / "kb.checkpoints" / "one")).save(Deterministic({}, 0), 0, 0)
+        saved(CheckpointStore(str(tmp_path / "kb.checkpoints" / "one")), Deterministic({}, 0), 0, 0)
     finally:
         os.umask(before)
     assert (tmp_path / "kb.checkpoints").stat().st_mode & 0o077 == 0

@@ -123,6 +123,8 @@ def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) ->
     unrelated = small.with_curves(family="unrelated")
     with pytest.raises(InvalidInput, match="did you mean 'hypertrick'"):
         arrival_bias(unrelated, "hypertrik", 2)
+    with pytest.raises(InvalidInput, match=r"a simulation is a Scenario, such as .*, got 'small'"):
+        arrival_bias("small", "hypertrick", 2)
     one, two = (arrival_bias(unrelated, "hypertrick", 30, 3, processes=n) for n in (1, 2))
     assert one.equals(two)
     assert one["share_run"].iloc[0] > one["share_run"].iloc[-1]

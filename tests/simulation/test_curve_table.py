@@ -96,13 +96,11 @@ def test_configurations_are_drawn_again_with_their_curves(written) -> None:
 
 def test_recorded_seconds_become_durations(written) -> None:
     table = read_table(written(rows(wall_s=[5.0, 7.0, 8.0] * 4)))
-    assert table.timed
     assert table.durations[1, 1].tolist() == [5.0, 2.0, 1.0]
 
 
 def test_durations_may_be_given_instead(written) -> None:
     table = read_table(written(rows(duration=[5.0, 0.1, 0.1] * 4)))
-    assert table.timed
     assert table.durations[0, 0].tolist() == [5.0, 0.1, 0.1]
     assert all("duration" not in config for config in table.configs)
 

@@ -117,7 +117,7 @@ def test_regret_and_choices_by_hand() -> None:
     """Worth 1, 5 and 13: the best leads the median by 8. Phases take a second; choices just before 1.5, 2.5 and 3.5."""
     scores = np.array([[[2.0, 1.0], [0.0, 1.0]], [[9.0, 0.0], [0.0, 13.0]], [[0.0, 0.0], [0.0, 5.0]]])
     configs, durations = [{"config_id": n} for n in range(3)], np.ones((3, 2, 2))
-    table = CurveTable(configs, [0, 1], np.array([1.0, 2.0]), scores, durations, False)
+    table = CurveTable(configs, [0, 1], np.array([1.0, 2.0]), scores, durations)
     seed = next(seed for seed in range(9) if Draw(table, 1, seed).tuning[0] == 0)
     draw = Draw(table, 1, seed)
     assert draw.regrets == [1.5, 0, 1]

@@ -11,6 +11,7 @@ from tests.support import SPACE, Deterministic, RandomTimes, simulate
 from workbench.algos.search import FullRuns, RandomSearcher, Seeded, SuccessiveHalving
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import size_of
 from workbench.core.toml import parsed
 from workbench.simulation import compare, keep, preset, scenario_from
 from workbench.study.study import Study
@@ -146,6 +147,11 @@ def test_a_searcher_of_one_s_own_is_named_by_its_module(small) -> None:
         replace(preset("toy-grid"), searcher=searchers[1]).scheduler("full", 0)
 
 
+def test_a_scheduler_that_the_scenario_lacks_is_refused_by_name(small) -> None:
+    with pytest.raises(InvalidInput, match="of the simulation 'hypertrik': did you mean 'hypertrick'"):
+        small.repetition().run("hypertrik")
+
+
 def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_tried(small) -> None:
     """Nobody's learning or luck: the best of what the two plain searchers would give, in full."""
     schedulers = {
@@ -161,7 +167,8 @@ def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_
 def recorded(path, scheduler, events=()) -> dict[str, str]:
     """Keep a study's log, and describe its curves."""
     log = simulate(scheduler, RandomTimes(), slots=1)
-    keep(path, "done", {"scheduler": {}, "trainable": {}}, [*log, *events(log[-1].at)] if events else log)
+    log = [*log, *events(log[-1].at)] if events else log
+    keep(path, "done", {"scheduler": {}, "trainable": {}}, log, size_of(scheduler))
     return {"kind": "study", "db": str(path), "name": "done"}
 
 

@@ -18,11 +18,13 @@ from tests.events import begun, ended, judged, runs, write_log
 from tests.knowledge.studies import a_study
 from tests.simulated import keep
 from tests.support import SPACE, Deterministic
-from workbench import FullRuns, HyperTrick, InformedSearcher, KnowledgeBase, RandomSearcher, Study
+from workbench import FullRuns, HyperTrick, InformedSearcher, KnowledgeBase, RandomSearcher, Space, Study, Uniform
 from workbench.algos.search.seeded import Seeded
 from workbench.cli.main import main
+from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import size_of
 from workbench.study.export import FORMATS, export, exporter_of
 from workbench.study.export.exporter import writing
 from workbench.study.export.mlflow import MLflowExport, name_there
@@ -128,6 +130,21 @@ def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> 
     kinds = optuna.distributions
     told = {"lr": kinds.FloatDistribution(1e-5, 1e-2, log=True), "gamma": kinds.CategoricalDistribution((0.9, 0.99))}
     assert all(trial.distributions == told for trial in study.trials)
+
+
+def test_a_fresh_seed_of_a_stopped_trial_is_pruned_in_optuna_also_where_a_constraint_is_code(tmp_path) -> None:
+    optuna = pytest.importorskip("optuna")
+    rule = HyperTrick(RandomSearcher(Space({"lr": Uniform(0, 1)}, constraint=lambda config: config["lr"] < 0.9)), 4, 3)
+    lr, again = {"lr": 0.5}, {"own_phases": 1, "by": "person", "confirms": True, "candidate": 0}
+    events = [Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(rule).to_json()})]
+    events += [runs(0.0, 0, lr), begun(0.0, 0, 0), ended(1.0, 0, 0, 0, 1.0), judged(1.0, 0, 0, "stop", "selecting")]
+    events += [runs(1.0, 4, lr, seed=2, **again), begun(1.0, 4, 0), ended(2.0, 4, 0, 0, 1.0)]
+    events += [judged(2.0, 4, 0, "stop", "extended")]
+    spec = {"scheduler": describe(rule), "trainable": {"kind": "quadratic"}, "seed": 0}
+    write_log(tmp_path / "kb.db", "own", events, spec)
+    url = f"sqlite:///{export(tmp_path / 'kb.db', 'own', 'optuna')}"
+    trials = optuna.load_study(study_name="own", storage=url).trials
+    assert [trial.state.name for trial in trials] == ["PRUNED", "PRUNED"]
 
 
 @pytest.mark.parametrize("to", ["optuna", "tensorboard"])

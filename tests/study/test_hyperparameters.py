@@ -21,7 +21,11 @@ from workbench import (
     Study,
     Uniform,
 )
+from workbench.algos.digits.classifier import DigitsClassifier
+from workbench.algos.digits.gan import DigitsGAN
 from workbench.algos.games import Games
+from workbench.algos.quadratic import Quadratic
+from workbench.algos.replay import Replay
 from workbench.algos.search.mfpbt import MFPBT
 from workbench.algos.search.seeded import Seeded
 from workbench.core.errors import InvalidInput
@@ -67,6 +71,22 @@ def test_what_no_trial_could_take_is_refused(scheduler, says) -> None:
 
 
 @pytest.mark.parametrize(
+    ("trainable", "dimensions", "says"),
+    [
+        (Games({"one": AGENT}, {"one": (0, 1)}), {"gamma": Uniform(0.5, 2)}, r"GA3C needs gamma in \(0, 1\]"),
+        (Replay([{"t_max": 5}, {"t_max": 9}], AGENT), {"gamma": Uniform(0.5, 2)}, r"GA3C needs gamma in \(0, 1\]"),
+        (Replay([{"h0": 1}], Games({"a": Quadratic()}, {"a": (0, 1)})), {"h1": Uniform(-2, 2)}, "h0, h1 >= 0"),
+        (Quadratic(), {"h0": Uniform(-2, 2)}, "h0, h1 >= 0"),
+        (DigitsClassifier(), {"momentum": Uniform(0, 2)}, r"needs momentum in \[0, 1\)"),
+        (DigitsGAN(), {"beta1": Uniform(0, 2)}, r"needs beta1 in \[0, 1\)"),
+    ],
+)
+def test_values_that_another_trainable_would_refuse_are_refused(trainable, dimensions, says) -> None:
+    with pytest.raises(InvalidInput, match=f"could not begin .*{says}"):
+        check_hyperparameters(drawn(dimensions), trainable)
+
+
+@pytest.mark.parametrize(
     "space",
     [
         Space({"gamma": Uniform(0.9, 1.1)}, constraint=lambda config: config["gamma"] <= 1),
@@ -87,7 +107,7 @@ def test_what_shapes_weights_is_refused_where_they_go_on_under_other_hyperparame
         PBT(networks, 4, 2, explore=False, copy_config=False),
         PBT(networks, 4, 2, exploit="none"),
     ):
-        for trainable in (AGENT, Games(agents, {"one": (0, 1)})):
+        for trainable in (AGENT, Games(agents, {"one": (0, 1)}), Replay([{"t_max": 5}, {"t_max": 9}], AGENT)):
             with pytest.raises(
                 InvalidInput, match=r"^PBT has .* with another network .*: leave network out of the space"
             ):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.events import begun, ended, judged, runs, write_log
-from tests.support import SPACE, Deterministic, files, small_disk
+from tests.support import SPACE, Deterministic, files, saved, small_disk
 from workbench import PBT, HyperTrick, RandomSearcher, Study, SuccessiveHalving, pack, unpack
 from workbench.cli.main import main
 from workbench.cluster.place import Place
@@ -119,7 +119,7 @@ def logged(db, *more: Event, spec=None, place=None) -> None:
     began = {"versions": {"torch": "0.4", "numpy": None}} | ({} if place is None else {"checkpoints": place})
     events = [Event(Kind.STUDY_STARTED, 0.0, data=began)]
     for trial in (0, 1):
-        name = checkpoint_store(db, "one", place).save(Deterministic({}, 0), trial, 0, float(trial))
+        name = saved(checkpoint_store(db, "one", place), Deterministic({}, 0), trial, 0, float(trial))
         events += [runs(1.0, trial, {"lr": 0.1}, seed=1), begun(1.0, trial, 0)]
         events += [ended(2.0, trial, 0, 0, float(trial), name, loss=0.5)]
     events += [judged(2.0, 0, 0, "stop", "selected"), *more]
@@ -220,7 +220,7 @@ def test_what_a_trial_starts_from_is_kept_where_it_was_unpacked(tmp_path) -> Non
 
 def test_what_a_population_may_copy_of_an_extended_trial_is_kept_where_it_was_unpacked(tmp_path) -> None:
     own = [Event(Kind.INTERVENTION, 2.5, 0, data={"action": "extend", "phases": 2, "accepted": True, "request": "r"})]
-    name = checkpoint_store(tmp_path / "kb.db", "one").save(Deterministic({}, 0), 0, 1, 0.0)
+    name = saved(checkpoint_store(tmp_path / "kb.db", "one"), Deterministic({}, 0), 0, 1, 0.0)
     own += [begun(2.5, 0, 1), ended(3.0, 0, 1, 0, 0.0, name), judged(3.0, 0, 1, "continue", "extended")]
     spec = {"scheduler": {"kind": "pbt"}, "trainable": {"kind": "mine:train"}, "seed": 0}
     logged(tmp_path / "kb.db", *own, spec=spec)
@@ -228,7 +228,7 @@ def test_what_a_population_may_copy_of_an_extended_trial_is_kept_where_it_was_un
     unpack(tmp_path / "p", tmp_path / "new.db")
     store = checkpoint_store(tmp_path / "new.db", "one")
     for phase in (2, 3):
-        store.save(Deterministic({}, 0), 0, phase, 9.0)
+        saved(store, Deterministic({}, 0), 0, phase, 9.0)
     assert store.has("trial-00000/phase-000")
 
 
@@ -375,7 +375,7 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     ):
         unpack(tmp_path / "p", tmp_path / "p" / "kb.db")
     assert files(tmp_path) == before
-    checkpoint_store(tmp_path / "new.db", "one").save(Deterministic({}, 0), 0, 0)
+    saved(checkpoint_store(tmp_path / "new.db", "one"), Deterministic({}, 0), 0, 0)
     before = files(tmp_path)
     with pytest.raises(StudyError, match=r"there are checkpoints in .*new.checkpoints/one already"):
         unpack(tmp_path / "p", tmp_path / "new.db")
@@ -465,7 +465,7 @@ def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_sa
         pack(tmp_path / "kb.db", "one", tmp_path / "p")
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         spec = kb["one"].spec
-    name = store.save(Deterministic({}, 0), 1, 1, score)
+    name = saved(store, Deterministic({}, 0), 1, 1, score)
     went_on = [judged(2.0, 1, 0, "continue", "kept"), begun(2.0, 1, 1), ended(3.0, 1, 1, 0, score, name)]
     write_log(tmp_path / "kb.db", "one", went_on, spec, resume=True)
     file.write_text("0")

@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 
 from tests.events import begun, ended, judged, runs, write_log
-from tests.support import SPACE, Deterministic
+from tests.support import SPACE, Deterministic, saved
 from workbench import AttachedStudy, Explorer, HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.cli.main import main
 from workbench.cluster.checkpoints import CheckpointStore
@@ -142,7 +142,7 @@ def test_the_best_checkpoint_is_that_of_the_best_phase_of_all_for_it_is_kept(tmp
     store = CheckpointStore(str(tmp_path / "kept"), keep=1)
     events = [*EVENTS[:2], runs(0.0, 0, {"lr": 1e-3, "gamma": 0.9})]
     for phase, score in enumerate((5.0, 4.0, 3.0, 9.0, 1.0)):  # the study has three
-        name = store.save(Deterministic({}, 0), 0, phase, score)
+        name = saved(store, Deterministic({}, 0), 0, phase, score)
         events += [begun(phase, 0, phase), ended(phase + 1.0, 0, phase, 0, score, name)]
     events += [judged(5.0, 0, 4, "stop", "extended")]
     spec = Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec

@@ -1,17 +1,17 @@
 """One configuration for several games: a trial that trains an agent a game, judged by the mean of normalised scores."""
 
 import math
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.algos.function.factory import as_factory
+from workbench.algos.function.factory import Asked, as_factory, trying
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.measured import parted
-from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
+from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory, ranks_needed
 from workbench.core.registry import TRAINABLES
 from workbench.core.seeds import trial_seed
 from workbench.core.showing import so_many
@@ -64,6 +64,13 @@ class Games:
         for agent in self.agents.values():
             if (check := getattr(agent, "check", None)) is not None:
                 check(names)
+
+    @contextmanager
+    def trying(self) -> Iterator[Asked]:
+        """Give what refuses a configuration that an agent could not begin with, before a study starts."""
+        with ExitStack() as made:
+            all_asked = [made.enter_context(trying(agent)) for agent in self.agents.values()]
+            yield lambda config: [asked(config) for asked in all_asked if asked is not None]
 
     def __call__(self, config: Config, seed: int) -> "GamesTrial":
         """Build a trial: every game's agent from a seed of its own."""
@@ -136,8 +143,8 @@ def _built(name: object, agent: Any) -> TrainableFactory:
         raise InvalidInput(f"a game's name is a word without a slash, got {name!r}")
     if not callable(factory):
         raise InvalidInput(f"{name}: pass what is trained, an object or a table with its kind, got {agent!r}")
-    if getattr(factory, "n_ranks", 1) != 1:
-        raise InvalidInput(f"{name}: a trial over several games runs on one worker, {agent!r} takes {factory.n_ranks}")
+    if (n_ranks := ranks_needed(factory)) != 1:
+        raise InvalidInput(f"{name}: a trial over several games runs on one worker, {agent!r} takes {n_ranks}")
     return as_factory(factory)
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from workbench.core.budget import Budget, updates_of
-from workbench.core.checks import FINITE, POSITIVE, check
+from workbench.core.checks import FINITE, FROM_ZERO, POSITIVE, check
 from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Metrics, Progress
 
@@ -52,20 +52,24 @@ class Quadratic:
         """Refuse a hyperparameter that no trial could take, before a study starts."""
         refuse_unknown("hyperparameter of Quadratic", config_names, cls.tunable)
 
+    def with_config(self, config: Config) -> np.ndarray:
+        """Give the hyperparameters of one trial, (h0, h1), shape [2]."""
+        self.check(config)
+        h = [config.get(name, 1.0) for name in self.tunable]
+        if not all(map(FROM_ZERO.fits, h)):
+            raise InvalidInput(f"Quadratic needs numbers h0, h1 >= 0, got {h}: below 0 it would run away")
+        return np.array(h, dtype=float)
+
     def __call__(self, config: Config, seed: int) -> "QuadraticTrial":
         """Build a trial; the seed changes nothing, there is no chance in it."""
-        self.check(config)
-        return QuadraticTrial(self, config)
+        return QuadraticTrial(self, self.with_config(config))
 
 
 class QuadraticTrial:
     """One point θ on its way up."""
 
-    def __init__(self, settings: Quadratic, config: Config) -> None:
-        self.settings = settings
-        self.h = np.array([float(config.get(name, 1.0)) for name in Quadratic.tunable])
-        if not (self.h >= 0).all():
-            raise InvalidInput(f"Quadratic needs h0, h1 >= 0, got {self.h.tolist()}: below 0 it would run away")
+    def __init__(self, settings: Quadratic, h: np.ndarray) -> None:
+        self.settings, self.h = settings, h
         self.theta = np.array(settings.theta, dtype=float)
         self.updates = 0
 

@@ -4,16 +4,16 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.algos.function.factory import as_factory
+from workbench.algos.function.factory import Asked, as_factory, trying
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
-from workbench.core.measured import parted
+from workbench.core.measured import one_line, parted
 from workbench.core.protocols import RETURNS, Config, Measured, Progress, Trainable, TrainableFactory
 from workbench.core.record import own_classes
 from workbench.core.registry import TRAINABLES
@@ -76,6 +76,9 @@ class Replay:
         object.__setattr__(self, "schedule", tuple(dict(config) for config in schedule))
         object.__setattr__(self, "trainable", as_factory(trainable))
         self._check_inner(self._names)
+        self._check_shapes()
+        with self.trying() as asked:
+            asked({})
 
     def check(self, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that the schedule sets, or that no trial could take, before a study starts."""
@@ -88,6 +91,17 @@ class Replay:
         """Build a trial; `config` holds what the schedule leaves open, usually nothing."""
         self.check(config)
         return ReplayTrial(self.factory, [{**config, **step} for step in self.configs], seed)
+
+    @property
+    def shapes_weights(self) -> Collection[str]:
+        """Hyperparameters with which the weights of the trial within have other shapes."""
+        return getattr(self.factory, "shapes_weights", ())
+
+    @contextmanager
+    def trying(self) -> Iterator[Asked]:
+        """Give what refuses a configuration with which some phase could not begin, before a study starts."""
+        with trying(self.factory) as asked:
+            yield lambda config: [asked({**config, **step}) for step in self.configs if asked is not None]
 
     @property
     def configs(self) -> tuple[Config, ...]:
@@ -103,6 +117,14 @@ class Replay:
     def factory(self) -> TrainableFactory:
         """What is trained, built."""
         return self.trainable  # type: ignore[return-value]
+
+    def _check_shapes(self) -> None:
+        for name in self._names.intersection(self.shapes_weights):
+            if len(found := list(dict.fromkeys(repr(config.get(name)) for config in self.configs))) > 1:
+                raise InvalidInput(
+                    f"the schedule changes {name} from {found[0]} to {found[1]}, and with it the shapes of "
+                    "weights, which go on from phase to phase: replay one that leaves it as it is"
+                )
 
     def _check_inner(self, names: Iterable[str]) -> None:
         check = getattr(self.factory, "check", None)
@@ -195,5 +217,5 @@ def read_schedule(path: str | Path) -> tuple[list[Config], Mapping[str, Any] | N
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         raise InvalidInput(
             f"{path} is no schedule: expected JSON with phases, each with a config, as `workbench schedule` writes it "
-            f"({type(err).__name__}: {err})"
+            f"({one_line(err)})"
         ) from None

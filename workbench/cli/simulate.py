@@ -210,14 +210,16 @@ def _schedulers(
 
 def _keep(scenario: "Scenario", arguments: argparse.Namespace) -> None:
     from workbench.core.describe import describe
+    from workbench.core.size import size_of
     from workbench.simulation import keep
 
     repetition = scenario.repetition()
     for label, name in _kept_names(scenario, arguments).items():
         events: list[Event] = []
         repetition.run(label, events)
-        spec = {"scheduler": describe(repetition.scheduler(label)), "seed": scenario.seed, **scenario.spec}
-        keep(arguments.db, name, spec, events)
+        scheduler = repetition.scheduler(label)
+        spec = {"scheduler": describe(scheduler), "seed": scenario.seed, **scenario.spec}
+        keep(arguments.db, name, spec, events, size_of(scheduler))
 
 
 def _check_names(scenario: "Scenario", arguments: argparse.Namespace) -> None:

@@ -29,14 +29,15 @@ def told(err: "WorkbenchError") -> str:
 
 def _quoted(err: "WorkbenchError") -> Iterator[str]:
     """Give, in all forms in which errors quote it, the text of the exceptions that one was made of."""
-    from workbench.core.errors import FirstTrialsFailed, WorkbenchError, first_line, plain
+    from workbench.core.errors import FirstTrialsFailed, WorkbenchError, first_line, plain, words_of
 
     if isinstance(err, FirstTrialsFailed):
         yield plain(err.cause)
     within = err.__context__
     while within is not None:
         if not isinstance(within, WorkbenchError):
-            yield from map(plain, (str(within), first_line(within), " ".join(str(within).split())))
+            said = words_of(within)
+            yield from map(plain, (said, first_line(within), " ".join(said.split())))
         within = within.__context__
 
 

@@ -55,30 +55,18 @@ class CheckpointStore:
     def __post_init__(self) -> None:
         sign_of(self.mode)  # a wrong one would be noticed on a worker only, or never
 
-    def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
-        """Write a trial's state as of the end of `phase`, and return the checkpoint's name.
-
-        A checkpoint appears under its name only when it is whole: a directory is renamed into place, at a URL the
-        manifest is written last.
-
-        Raises
-        ------
-        OSError
-            With a number out of `core.errors.DISK_FULL` when there is no space left, whatever the trainable made of it.
-        """
-        return self.send(self.set_down(trainable, trial, phase, score))
-
     def set_down(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
-        """Write a trial's state to a disk at once: in its place, or where `send` will take it from if that is a URL.
+        """Write a trial's state as of the end of `phase` to a disk at once, and return the checkpoint's name.
 
-        Until it has been sent, `load` finds it there too, on the same machine, whatever becomes of this process.
+        It appears under its name only when it is whole: in its place, or where `send` will take it from if that is a
+        URL. Until it has been sent, `load` finds it there too, on the same machine, whatever becomes of this process.
 
         Raises
         ------
         PlaceAway
             The place fails, not the trial.
         OSError
-            As `save`.
+            With a number out of `core.errors.DISK_FULL` when there is no space left, whatever the trainable made of it.
         """
         self.check_there()
         name = _name(trial, phase)
@@ -103,7 +91,7 @@ class CheckpointStore:
         elif self.marked or (self.root, self.study) in _found:
             raise PlaceAway(errno.ENOENT, "its file .study is gone, or another study's: bring that folder back")
 
-    def send(self, name: str) -> str:
+    def send(self, name: str) -> None:
         """Bring a checkpoint to its URL, the manifest last, and remove those that are kept no longer.
 
         Raises
@@ -119,7 +107,6 @@ class CheckpointStore:
             for waiting in (self._here / name).parent.glob("phase-*[0-9]"):
                 if _parts(f"{_folder(trial)}/{waiting.name}")[1] <= phase:  # older: it could not be sent
                     shutil.rmtree(waiting, ignore_errors=True)
-        return name
 
     @property
     def remote(self) -> bool:

@@ -78,13 +78,21 @@ class PeerLost(Exception):
     """A process of a trial has lost another one of the same trial: the cause lies there, not here."""
 
 
+def words_of(err: BaseException) -> str:
+    """Give what an exception says, or that it cannot be shown: its words are anybody's code."""
+    try:
+        return str(err)
+    except Exception as unshown:  # noqa: BLE001
+        return f"it cannot be shown, {type(unshown).__name__}"
+
+
 def first_line(err: BaseException) -> str:
     """Give the first line of what an error says, or its kind where it says nothing.
 
     >>> first_line(ValueError("bad file\\nat byte 3")), first_line(EOFError())
     ('bad file', 'EOFError')
     """
-    said = str(err).strip()
+    said = words_of(err).strip()
     return said.splitlines()[0] if said else type(err).__name__
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from workbench.core.errors import InvalidInput, WorkbenchError, unknown
 from workbench.core.failures import place_of
+from workbench.core.measured import one_line
 
 AT_HAND = ("gymnasium", "ale_py", "stable_baselines3", "sb3_contrib", "torch")  # packages whose code may be named
 _NAMING = ("game", "env", "wrappers", "hyperparameters")  # settings that may name code, "my_module:Name"
@@ -54,7 +55,7 @@ def imported_module(name: str) -> ModuleType:
     except WorkbenchError:
         raise
     except (Exception, SystemExit) as err:  # noqa: BLE001  whatever the user's code does, ending itself among it
-        raise _refusal(name, " ".join(f"{type(err).__name__}: {err}".split()), err) from None
+        raise _refusal(name, one_line(err), err) from None
 
 
 def _refusal(name: str, why: str, err: BaseException) -> InvalidInput:

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.core.errors import WorkbenchError
+from workbench.core.errors import WorkbenchError, words_of
 from workbench.core.failures import short
 from workbench.core.protocols import MOST_RETURNS, RESERVED_METRICS, RETURNS
 
@@ -99,12 +99,12 @@ def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:
 
 
 def one_line(err: BaseException) -> str:
-    """Give an exception's type and words, whatever its words do."""
-    try:
-        text = carried(str(err), MOST_ERROR)
-    except Exception as unshown:  # noqa: BLE001  an exception's words are anybody's code
-        text = f"it cannot be shown, {type(unshown).__name__}"
-    name, text = carried(type(err).__name__, MOST_ERROR), " ".join(text.split())
+    """Give an exception's type and words, whatever its words do.
+
+    >>> one_line(ValueError("bad file\\nat byte 3")), one_line(AssertionError())
+    ('ValueError: bad file at byte 3', 'AssertionError')
+    """
+    name, text = carried(type(err).__name__, MOST_ERROR), " ".join(carried(words_of(err), MOST_ERROR).split())
     return f"{name}: {text}" if text else name
 
 

@@ -115,11 +115,13 @@ def commit() -> str | None:
         return None
 
 
-def size_of_record(spec: Mapping[str, Any]) -> Size:
-    """Tell a recorded study's size by its scheduler, built again: of logs whose first event does not tell.
+def size_of_record(spec: Mapping[str, Any], told: Size | None = None) -> Size:
+    """Tell a recorded study's size: as its log's first event has `told`, or by its scheduler, built again.
 
-    It is unknown if the scheduler is not one of the workbench's.
+    Where the log does not tell, it is unknown if the scheduler or the space is not the workbench's alone.
     """
+    if told is not None:
+        return told
     try:
         return size_of(build("scheduler", spec["scheduler"], SCHEDULERS))
     except (WorkbenchError, KeyError, TypeError):

@@ -18,8 +18,8 @@ def settings_html(thing: object) -> str:
     summary = (type(thing).__doc__ or "").strip().partition("\n")[0]
     settings = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     expected = getattr(thing, "expected_phases", None)
-    if isinstance(expected, float):
-        settings["phases expected in all"] = round(expected, 1)
+    if expected is not None:
+        settings["phases expected in all"] = setting(round(float(expected), 1))
     return f"<div><b>{escape(type(thing).__name__)}</b>: {escape(summary)}{_table(settings)}</div>"
 
 

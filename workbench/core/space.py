@@ -9,6 +9,7 @@ import numpy as np
 from workbench.core.checks import whole
 from workbench.core.domains import Domain, domain_from_json, is_continuous, meant, on_step, scalar, written
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.measured import one_line
 from workbench.core.protocols import Config, Scalar
 from workbench.core.script import code_path
 
@@ -116,7 +117,7 @@ class Space(Mapping[str, Domain]):
         except Exception as err:
             absent = [name for name in self if name not in config]
             hint = f"; what does not apply there is absent, as config.get({absent[0]!r}) tells" if absent else ""
-            raise InvalidInput(f"the constraint raised {type(err).__name__}: {err} for {dict(config)}{hint}") from err
+            raise InvalidInput(f"the constraint raised {one_line(err)} for {dict(config)}{hint}") from err
 
     def once(self, value: Callable[[str, Domain], Scalar]) -> dict[str, Scalar]:
         """Ask for the value of every hyperparameter that applies, in order."""
@@ -234,14 +235,20 @@ class Space(Mapping[str, Domain]):
 
 def space_of(scheduler: object) -> Any:
     """Give the space that a scheduler's configurations are points of: its own or its searcher's, ``None`` without."""
-    rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
-    own = getattr(rule, "space", None)  # PBT's, which moves through it
+    own = getattr(rule_in(scheduler), "space", None)  # PBT's, which moves through it
     return getattr(searcher_in(scheduler), "space", None) if own is None else own
 
 
 def searcher_in(scheduler: object) -> Any:
     """Give the searcher that draws a scheduler's configurations, ``None`` without."""
-    return getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
+    return getattr(rule_in(scheduler), "searcher", None)
+
+
+def rule_in(scheduler: object) -> object:
+    """Give the scheduler whose trials are run, by itself or by others around it, as `Seeded` is."""
+    while (inner := getattr(scheduler, "scheduler", None)) is not None:
+        scheduler = inner
+    return scheduler
 
 
 def some_of(space: Space) -> Iterator[dict[str, Scalar]]:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from workbench.core.domains import spaced
 from workbench.core.errors import DatabaseError, InvalidInput
+from workbench.core.measured import one_line
 from workbench.core.places import is_study_name, refuse_what_exists, whole_folder
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.knowledge.frames import METRICS, Frames, frames_of
@@ -200,5 +201,4 @@ def _damage(folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, *NONSENSE) as err:
-        what = " ".join(f"{type(err).__name__}: {err}".split())[:200]
-        raise DatabaseError(f"no whole recording in {folder} ({what})") from None
+        raise DatabaseError(f"no whole recording in {folder} ({one_line(err)[:200]})") from None

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from workbench.core.errors import DatabaseError, WorkbenchError
+from workbench.core.measured import one_line
 
 VERSION = 2
 """Schema version, kept in SQLite's ``user_version``."""
@@ -192,7 +193,7 @@ def database_errors(path: Path) -> Iterator[None]:
         what = f"{path} cannot be read as a knowledge base ({err})"
         raise DatabaseError(f"{what}: restore a backup or choose another file") from None
     except NONSENSE as err:
-        what = f"{path} holds what no driver has written ({type(err).__name__}: {' '.join(str(err).split())[:200]})"
+        what = f"{path} holds what no driver has written ({one_line(err)[:200]})"
         raise DatabaseError(f"{what}: run workbench check, restore a backup") from None
 
 

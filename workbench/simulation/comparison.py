@@ -178,8 +178,7 @@ def arrival_bias(
     """
     import pandas as pd
 
-    if label not in scenario.schedulers:
-        raise unknown("scheduler of the simulation", label, scenario.schedulers)
+    check_scenario(scenario)
     if not whole(1).fits(groups):
         raise InvalidInput(f"the groups that trials come in are {whole(1).words}, got {groups!r}")
     shares = spread_over_processes(partial(_shares_run, scenario, label, groups), repeats, processes)

@@ -39,8 +39,6 @@ class CurveTable:
     scores : array of float, shape [configs, seeds, phases]
     durations : array of float, shape [configs, seeds, phases]
         From one of `TIMES`; without them proportional to the steps, their mean being 1.
-    timed : bool
-        Whether the durations were recorded.
     """
 
     configs: list[dict[str, Any]]
@@ -48,7 +46,6 @@ class CurveTable:
     steps: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float64]
     durations: npt.NDArray[np.float64]
-    timed: bool
 
     @property
     def n_phases(self) -> int:
@@ -181,7 +178,7 @@ def _table(frame: pd.DataFrame, known: pd.DataFrame, times: Sequence[str]) -> Cu
         stretches = np.diff(steps, prepend=0.0)
         durations = np.broadcast_to(stretches / stretches.mean(), shape)
     configs = [{str(k): scalar(v) for k, v in row.items()} for row in known.to_dict("records")]
-    return CurveTable(configs, [scalar(s) for s in seeds], steps, scores, durations, bool(times))
+    return CurveTable(configs, [scalar(s) for s in seeds], steps, scores, durations)
 
 
 def _read(path: str | Path) -> pd.DataFrame:

@@ -9,8 +9,7 @@ from workbench.core.drive import drive
 from workbench.core.garbage import uncollected
 from workbench.core.places import db_path
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import size_of_record
-from workbench.core.size import full_runs
+from workbench.core.size import Size, full_runs
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import JobModel, PhaseModel, SimulatedExecutor
 from workbench.simulation.outcome import Outcome, Tally
@@ -54,8 +53,10 @@ def simulate(
     return tally.outcome(full_runs(scheduler), scheduler.n_phases, cluster.n_slots)
 
 
-def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Event]) -> None:
+def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Event], size: Size) -> None:
     """Put a simulated study into a knowledge base, marked as simulated in its spec and in its first event.
+
+    That event tells its size, `workbench.core.size.size_of` the scheduler.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Ev
     try:
         end = max((event.at for event in events), default=0.0)
         first, last = (
-            Event(Kind.STUDY_STARTED, 0.0, data={"simulated": True, "size": size_of_record(spec).to_json()}),
+            Event(Kind.STUDY_STARTED, 0.0, data={"simulated": True, "size": size.to_json()}),
             Event(Kind.STUDY_ENDED, end),
         )
         log.append([first, *events, last])

@@ -16,7 +16,7 @@ from workbench.algos.search import Hyperband, Seeded
 from workbench.core.checks import COUNT, check, check_value, plain_seed
 from workbench.core.describe import build, made, settings_of
 from workbench.core.domains import Choice
-from workbench.core.errors import InvalidInput, refuse_unknown
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import full_runs
@@ -98,7 +98,14 @@ class Scenario:
 
         Number of trials, of phases, of nodes, and of Hyperband's rounds are filled in from the curves and the cluster
         where they are left out.
+
+        Raises
+        ------
+        InvalidInput
+            There is no scheduler of this name, or its settings cannot be.
         """
+        if label not in self.schedulers:
+            raise unknown("scheduler of the simulation", label, self.schedulers)
         configs = self.source.configs
         others = {"searcher"}  # of its table, but not its own
         if self.seeds is not None and not self._has(label, "smooth"):

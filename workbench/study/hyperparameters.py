@@ -3,14 +3,14 @@
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from itertools import chain
 from typing import Any
 
+from workbench.algos.function.factory import trying
 from workbench.algos.search.searchers import GridSearcher, ListSearcher
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Scheduler
-from workbench.core.space import Space, searcher_in, some_of, space_of
+from workbench.core.space import Space, rule_in, searcher_in, some_of, space_of
 
 _TRIED_FOR_S = 1.0
 
@@ -18,9 +18,8 @@ _TRIED_FOR_S = 1.0
 def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
     """Refuse hyperparameters that the trainable has not, or will not take, as far as some configurations tell.
 
-    A trainable that has `check`, of names, and `with_config` is asked, as those of this package have; where it makes
-    more than settings, such as environments, its `trying` makes that once, and gives what is asked instead. Its
-    `shapes_weights` names the hyperparameters with which weights have other shapes.
+    A trainable that has `check`, of names, and `with_config` or `trying` is asked, as those of this package have: see
+    `trying`. Its `shapes_weights` names the hyperparameters with which weights have other shapes.
 
     Raises
     ------
@@ -37,8 +36,7 @@ def check_hyperparameters(scheduler: Scheduler, trainable: Any) -> None:
     if (check := getattr(trainable, "check", None)) is not None:
         check(names)
     _refuse_other_shapes(scheduler, names, trainable)
-    trying = getattr(trainable, "trying", lambda: nullcontext(getattr(trainable, "with_config", None)))
-    with nullcontext(None) if check is None else trying() as configure:
+    with trying(trainable) as configure:
         if configure is not None or getattr(space_of(scheduler), "constraint", None) is not None:
             _try(configure, _some_configs(scheduler))
 
@@ -52,7 +50,7 @@ def warn_of_phases(scheduler: Scheduler, trainable: Any) -> None:
 
 
 def _refuse_other_shapes(scheduler: Scheduler, names: list[str], trainable: Any) -> None:
-    rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
+    rule = rule_in(scheduler)
     shaping = [name for name in names if name in getattr(trainable, "shapes_weights", ())]
     if not (shaping and getattr(rule, "moves_weights", False)):
         return

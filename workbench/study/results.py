@@ -77,7 +77,7 @@ class Results:
     @property
     def size(self) -> Size:
         """How large the study was meant to be, as its scheduler told."""
-        return self.frames.size or size_of_record(self.spec)
+        return size_of_record(self.spec, self.frames.size)
 
     @property
     def summary(self) -> dict[str, Any]:

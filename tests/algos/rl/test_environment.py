@@ -379,6 +379,12 @@ def test_ones_own_code_is_named_with_its_line():
         InvalidInput, match=r"Sampled-v0 cannot be made: ValueError: too short \(test_environment.py:\d+ in __init__"
     ):
         GA3C("Sampled-v0", env_kwargs={"length": 0})
+    with pytest.raises(InvalidInput, match=r"Sampled-v0 cannot be made: AssertionError \(test_environment.py:\d+ in"):
+        GA3C("Sampled-v0", wrappers=[asserting])
+
+
+def asserting(env):
+    raise AssertionError
 
 
 MODULE = """

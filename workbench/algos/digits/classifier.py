@@ -1,7 +1,7 @@
 """A small classifier of digits: supervised learning as a trial."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -9,15 +9,14 @@ from torch import nn
 from torch.nn import functional
 
 from workbench.algos.digits.data import CLASSES, PIXELS, Part, load
-from workbench.algos.digits.trial import TorchTrial, take_step
+from workbench.algos.digits.trial import TorchSettings, TorchTrial, take_step
 from workbench.core.budget import Budget, updates_of
 from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, check, whole
-from workbench.core.errors import refuse_unknown
 from workbench.core.protocols import Config
 
 
 @dataclass(frozen=True)
-class DigitsClassifier:
+class DigitsClassifier(TorchSettings):
     """A network with one hidden layer, trained by stochastic gradient descent with Nesterov momentum.
 
     The score is the share of the 397 validation images that it names right, 0 to 1. ``test_accuracy`` is of 400 others;
@@ -51,15 +50,9 @@ class DigitsClassifier:
         check(self, whole(1), "batch_size", "hidden")
         updates_of(self)  # or refuse the phase
 
-    @classmethod
-    def check(cls, config_names: Iterable[str]) -> None:
-        """Refuse a hyperparameter that no trial could take, before a study starts."""
-        refuse_unknown(f"hyperparameter of {cls.__name__}", config_names, cls.tunable)
-
     def __call__(self, config: Config, seed: int) -> "ClassifierTrial":
         """Build a trial from its configuration (names in `tunable`) and its seed."""
-        self.check(config)
-        return ClassifierTrial(replace(self, **config), seed)  # type: ignore[arg-type]
+        return ClassifierTrial(self.with_config(config), seed)
 
 
 class ClassifierTrial(TorchTrial):

@@ -1,8 +1,8 @@
 """A small generative adversarial network on images of digits (after PBT, Sec. 4.3: both learning rates are tuned)."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, Literal
 
@@ -12,10 +12,9 @@ from torch.nn import functional
 
 from workbench.algos.digits.classifier import make_classifier
 from workbench.algos.digits.data import CLASSES, PIXELS, load
-from workbench.algos.digits.trial import TorchTrial, take_step
+from workbench.algos.digits.trial import TorchSettings, TorchTrial, take_step
 from workbench.core.budget import Budget, updates_of
 from workbench.core.checks import DECAY, POSITIVE, check, check_named, whole
-from workbench.core.errors import refuse_unknown
 from workbench.core.protocols import Config
 
 LOSSES = ("non-saturating", "wgan-gp")
@@ -26,7 +25,7 @@ _WIDTH = 128
 
 
 @dataclass(frozen=True)
-class DigitsGAN:
+class DigitsGAN(TorchSettings):
     """A batch-normalised generator and a discriminator without, two hidden layers each, and Adam.
 
     The score is that of `digit_score` on 1000 images from fixed noise: 1 for images of one kind or of none, at most 10.
@@ -74,15 +73,9 @@ class DigitsGAN:
         updates_of(self)  # or refuse the phase
         check_named(self, "loss", LOSSES)
 
-    @classmethod
-    def check(cls, config_names: Iterable[str]) -> None:
-        """Refuse a hyperparameter that no trial could take, before a study starts."""
-        refuse_unknown(f"hyperparameter of {cls.__name__}", config_names, cls.tunable)
-
     def __call__(self, config: Config, seed: int) -> "GANTrial":
         """Build a trial from its configuration (names in `tunable`) and its seed."""
-        self.check(config)
-        return GANTrial(replace(self, **config), seed)  # type: ignore[arg-type]
+        return GANTrial(self.with_config(config), seed)
 
 
 class GANTrial(TorchTrial):

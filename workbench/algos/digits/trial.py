@@ -4,18 +4,36 @@ import math
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar, Self
 
 import torch
 from torch import nn
 
-from workbench.core.errors import InvalidInput, first_line
-from workbench.core.protocols import Metrics, Progress
+from workbench.core.errors import InvalidInput, first_line, refuse_unknown
+from workbench.core.protocols import Config, Metrics, Progress
 
 CHECKPOINT = "trial.pt"
 PROGRESS_S = 0.5  # seconds between two calls of progress
+
+
+class TorchSettings:
+    """What the settings of such trials have: a dataclass that says which of them a trial's configuration may give."""
+
+    tunable: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def check(cls, config_names: Iterable[str]) -> None:
+        """Refuse a hyperparameter that no trial could take, before a study starts."""
+        refuse_unknown(f"hyperparameter of {cls.__name__}", config_names, cls.tunable)
+
+    def with_config(self, config: Config) -> Self:
+        """Return the settings of one trial: these, overridden by its configuration."""
+        self.check(config)
+        return replace(self, **config)  # type: ignore[type-var]
 
 
 class TorchTrial(ABC):

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ from workbench.core.errors import InvalidInput, unknown
 from workbench.core.failures import named, short
 from workbench.core.protocols import Config, TrainableFactory
 
+Asked = Callable[[Config], object]
+"""Raises `InvalidInput` for a configuration that no trial could begin with."""
 _METHODS = ("train_phase", "save", "load", "close")
 _CLASS = (
     "a trial's class has __init__(config, seed), train_phase(progress), save(path) and load(path), where path is a "
@@ -42,6 +45,18 @@ def as_factory(thing: Any) -> TrainableFactory:
         _check_plain(thing)
     factory: TrainableFactory = thing
     return factory
+
+
+def trying(trainable: Any) -> AbstractContextManager[Asked | None]:
+    """Give what refuses a configuration that no trial of a trainable could begin with; ``None`` of one that has none.
+
+    That is its `with_config`, if it has `check` besides; or what its `trying` gives, which makes more than settings,
+    such as environments, once.
+    """
+    if getattr(trainable, "check", None) is None:
+        return nullcontext(None)
+    own: Callable[[], AbstractContextManager[Asked | None]] | None = getattr(trainable, "trying", None)
+    return nullcontext(getattr(trainable, "with_config", None)) if own is None else own()
 
 
 def _untrainable(thing: Any) -> InvalidInput:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.errors import CheckpointError, InvalidInput, NoState
+from workbench.core.errors import CheckpointError, InvalidInput, NoState, first_line
 from workbench.core.failures import short
 
 _FILE = "state.pickle"
@@ -62,7 +62,7 @@ def load_state(folder: Path, name: str) -> Any:
     try:
         return _unpacked(_tensors(file) if file.name == _BEFORE else _Reader(file).load())
     except _UNREADABLE as err:
-        raise CheckpointError(f"the state in {file} cannot be read: {str(err).partition(chr(10))[0]}") from None
+        raise CheckpointError(f"the state in {file} cannot be read: {first_line(err)}") from None
 
 
 class _Writer(pickle.Pickler):

@@ -16,6 +16,7 @@ from workbench.algos.rl.playable import refuse_wrappers
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import place_of, short
 from workbench.core.imports import AT_HAND, imported, imported_module
+from workbench.core.measured import one_line
 from workbench.core.script import pickled
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
@@ -73,7 +74,7 @@ class Recipe:
         except Exception as err:  # noqa: BLE001  an environment is anybody's code
             place = f" ({where})" if (where := place_of(err)) else ""
             hint = f"; {how_to_register(self.id)}" if isinstance(err, _NOT_THERE) else ""
-            said = f"{type(err).__name__}: {err}{place}{hint}"
+            said = f"{one_line(err)}{place}{hint}"
             raise InvalidInput(f"environment {self.id} cannot be made: {said}") from None
         if not isinstance(env, gymnasium.Env):  # of a function that forgets its return
             raise InvalidInput(
@@ -160,7 +161,7 @@ def packed(settings: Any, name: str) -> dict[str, Any]:
         return {**state, "wrappers": (), "packet": pickled((spec, wrappers))}
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(
-            f"environment {name} cannot be sent to another process ({type(err).__name__}: {err}): put it into a module "
+            f"environment {name} cannot be sent to another process ({one_line(err)}): put it into a module "
             "that registers it, and name it 'my_module:Env-v0'"
         ) from None
 

@@ -16,7 +16,7 @@ from workbench.core.protocols import Config, Decision, Report, Run, Verdict
 from workbench.core.rounding import floored
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html
-from workbench.core.space import Space
+from workbench.core.space import Space, space_of
 
 EXPLOITS = ("truncation", "t-test", "tournament", "none")
 
@@ -123,7 +123,7 @@ class PBT:
         if not (self.copy_config or self.copy_weights):
             raise InvalidInput("PBT copies weights, hyperparameters or both: for neither, set exploit='none'")
         self.space = None if self.space is None else Space.of(self.space)
-        space = getattr(self.searcher, "space", None) if self.space is None else self.space
+        space = space_of(self)
         if space is None:
             raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
         check_each(self, POSITIVE, "factors")
@@ -316,21 +316,8 @@ class PBT:
         other = _one_of([m for m in ranked if m is not member], self._rng)
         if self.exploit == "tournament":
             return (other if other.scores[-1] > member.scores[-1] else None), why
-        p = self._p_value(other, member)
+        p = _p_value(other, member)
         return (other if p is not None and p < self.level else None), why if p is None else {**why, "p_value": p}
-
-    def _p_value(self, other: "Member", member: "Member") -> float | None:
-        """Of Welch's t-test (Biometrika 34, 1947); ``None``: too little to test, or no higher a mean."""
-        from scipy.stats import ttest_ind  # takes most of a second to import
-
-        a, b = other.returns, member.returns
-        if min(len(a), len(b)) < 2:
-            a, b = ([s for s in m.scores if math.isfinite(s)] for m in (other, member))
-        if min(len(a), len(b)) < 2 or np.mean(a) <= np.mean(b):
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # neither varies: p is 0, as it should be
-            return float(ttest_ind(a, b, equal_var=False).pvalue)
 
     def _n_top(self, member: "Member", n_ranked: int) -> int:
         """How many of those ranked are the top, and the bottom: a share of all who reported, one once all have."""
@@ -366,6 +353,20 @@ class Member:
 def _best_first(members: list[Member]) -> list[Member]:
     """Sort by score; of equal ones the lower number comes first."""
     return sorted(members, key=lambda member: (-member.scores[-1], member.index))
+
+
+def _p_value(other: Member, member: Member) -> float | None:
+    """Of Welch's t-test (Biometrika 34, 1947); ``None``: too little to test, or no higher a mean."""
+    from scipy.stats import ttest_ind  # takes most of a second to import
+
+    a, b = other.returns, member.returns
+    if min(len(a), len(b)) < 2:
+        a, b = ([s for s in m.scores if math.isfinite(s)] for m in (other, member))
+    if min(len(a), len(b)) < 2 or np.mean(a) <= np.mean(b):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # neither varies: p is 0, as it should be
+        return float(ttest_ind(a, b, equal_var=False).pvalue)
 
 
 def _one_of(members: list[Member], rng: np.random.Generator) -> Member:

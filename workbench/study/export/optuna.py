@@ -71,7 +71,7 @@ class OptunaExport(Exporter):
             warnings.simplefilter("ignore")  # Optuna calls the names of objectives experimental
             study.set_metric_names(["score"] if aim.second is None else ["score", aim.second])
         self._space: Mapping[str, Domain] = space_of_record(self.spec) or {}
-        self._n_phases = size_of_record(self.spec).n_phases or 0
+        self._n_phases = size_of_record(self.spec, self.ledger.size).n_phases or 0
         return study
 
     def _trial(self, number: int) -> None:

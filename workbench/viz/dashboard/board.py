@@ -10,6 +10,7 @@ from workbench.core.describe import explain_of
 from workbench.core.errors import StudyError
 from workbench.core.garbage import uncollected
 from workbench.core.living import NO_SLOT, LivingSlots
+from workbench.core.measured import one_line
 from workbench.core.protocols import BEGUN, Event, Explain, Kind
 from workbench.core.record import size_of_record, space_of_record
 from workbench.core.showing import reason_text, titled
@@ -122,7 +123,7 @@ class Board:
             try:
                 self._take(news)
             except Exception as err:  # noqa: BLE001  whatever it was
-                self._lacking = f"{type(err).__name__}: {err}"
+                self._lacking = one_line(err)
         if self._lacking:
             raise StudyError(f"what is shown is not whole, for an event could not be taken in ({self._lacking})")
 

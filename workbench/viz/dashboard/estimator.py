@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from workbench.analysis.forests import Answer, forests_apart
 from workbench.analysis.importance import FEWEST_TRIALS
+from workbench.core.measured import one_line
 from workbench.knowledge import Frames
 
 _EVERY_S = 30.0  # at least, between the beginnings of two computations
@@ -60,8 +61,7 @@ class Estimator:
                 answers = [json.loads(line) for line in process.stdout or ()]
             self.answers = answers or [_nothing("the process that computed it died")]
         except Exception as err:  # noqa: BLE001  a view must outlive whatever a log's values do to a forest
-            words = f"{type(err).__name__}: {err}"
-            self.answers = [_nothing(words)]
+            self.answers = [_nothing(one_line(err))]
         self._not_before = max(self._not_before, time.monotonic() + _REST * (time.monotonic() - began))
 
 

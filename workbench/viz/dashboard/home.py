@@ -174,7 +174,7 @@ class _Followed:
 
     def row(self) -> dict[str, Any]:
         ledger, spec = self._ledger, self._study.spec
-        size = ledger.size or size_of_record(spec)
+        size = size_of_record(spec, ledger.size)
         kinds = (spec.get(part) for part in ("scheduler", "trainable"))
         return {
             "name": self._study.name,

@@ -8,6 +8,7 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
+from workbench.core.measured import one_line
 from workbench.viz.dashboard.board import Message
 from workbench.viz.dashboard.front import BOOT, CODE, CSS, VERSION
 from workbench.viz.dashboard.stored import VIEW, Stored
@@ -119,7 +120,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
             if not self._stored.outdated:
                 self._undrawn = ""
         except Exception as err:  # noqa: BLE001  nothing ends the thread
-            self._stored.outdated, self._undrawn = True, _words(err)
+            self._stored.outdated, self._undrawn = True, one_line(err)
 
     def _look(self) -> bool:
         """Take in the news and send them; tell whether all has ended. Called with the lock held.
@@ -131,12 +132,12 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         try:
             self._take()
         except Exception as err:  # noqa: BLE001  a viewer must outlive a file that is moved, locked or replaced
-            trouble = _words(err)
+            trouble = one_line(err)
         over = self._is_over()
         try:
             self._tell(over)
         except Exception as err:  # noqa: BLE001  and whatever a log's values do to what is told of them
-            trouble = trouble or _words(err)
+            trouble = trouble or one_line(err)
             self._wire.lose()
             self._told = True
         if trouble != self.error:
@@ -201,7 +202,3 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _leave(self) -> None:
         """Let go of what is held open."""
-
-
-def _words(err: Exception) -> str:
-    return f"{type(err).__name__}: {err}"

@@ -11,6 +11,7 @@ import cloudpickle
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost
+from workbench.core.measured import one_line
 from workbench.core.pool import deaf, refuse_daemonic, without_main
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 from workbench.core.script import pickled
@@ -176,7 +177,7 @@ def _phase(trainable: GangTrainable, address: str, rank: int) -> str:
     except PeerLost:
         pass  # rank 0 knows better
     except Exception as err:  # noqa: BLE001 - sent to rank 0, whatever it is
-        return f"rank {rank}: {type(err).__name__}: {err}"
+        return f"rank {rank}: {one_line(err)}"
     finally:
         trainable.leave()
     return ""

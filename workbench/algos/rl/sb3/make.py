@@ -18,6 +18,7 @@ from workbench.algos.rl.playable import by_the_interface, check_finite, counted_
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.failures import short
+from workbench.core.measured import one_line
 from workbench.core.showing import so_many
 
 _FLATTEN = "put wrappers=['gymnasium.wrappers:FlattenObservation'] around it, which makes a vector of them"
@@ -191,5 +192,5 @@ def _readable(settings: SB3Settings) -> Generator[None, None, None]:
     except WorkbenchError:
         raise
     except (AssertionError, ValueError, TypeError, NotImplementedError, KeyError, RuntimeError, AttributeError) as err:
-        said = f"{type(err).__name__}: {err}" if str(err) else type(err).__name__
-        raise InvalidInput(f"{settings.algorithm} cannot play {settings.env} with these settings: {said}") from None
+        why = one_line(err)
+        raise InvalidInput(f"{settings.algorithm} cannot play {settings.env} with these settings: {why}") from None
