@@ -87,6 +87,15 @@ def test_phases_that_a_person_added_do_not_put_a_configuration_first() -> None:
     assert claims(trials)["candidate"].tolist() == [1, 2, 0, 3]
 
 
+@pytest.mark.parametrize("ended", [("cut off", ""), ("running", ""), ("failed", "failed"), ("stopped", "person")])
+@pytest.mark.parametrize("ran", [3, 4])  # none of the phases that a person added, or one
+def test_how_phases_that_a_person_added_end_changes_nothing_of_what_is_claimed(ended, ran) -> None:
+    trials = trials_of((0, False, ran, 6.0), (0, False, 3, 9.0), (1, False, 3, 8.0), (1, False, 3, 8.0))
+    trials.loc[0, ["state", "mode"]] = ended
+    told = claims(up_to(trials, phases_of(trials, earlier=6.0), 3))
+    assert told[["candidate", "claimed", "claimed_on"]].to_numpy().tolist() == [[1, 8.0, 2], [0, 7.5, 2]]
+
+
 @pytest.mark.parametrize("fell", [{"state": "failed", "mode": "failed"}, {"mode": "person"}])
 def test_a_seed_that_fell_does_not_sink_its_configuration(fell) -> None:
     rows = [(0, False, 3, 9.0), (0, False, 3, 9.0), (0, False, 1, 0.0), *[(1, False, 3, 5.0)] * 3, (2, False, 2, 7.0)]

@@ -1,11 +1,12 @@
 """The best of a study on fresh seeds: from Python, from the shell, of studies with several seeds, taken up again."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from tests.events import begun, ended, judged, runs, write_log
-from tests.support import SPACE, Deterministic, score_of
+from tests.support import SPACE, Deterministic, Waits, score_of
 from workbench import (
     PBT,
     Explorer,
@@ -250,6 +251,26 @@ def test_a_search_that_was_cut_off_after_it_had_ended_once_is_not_said_to_have_e
     for seeds in (1, 2):
         confirm(study, top=1, seeds=seeds)
         assert run.frames().state == "interrupted"
+
+
+def test_phases_added_before_a_confirmation_run_also_where_that_is_interrupted_and_asked_again(
+    client, tmp_path
+) -> None:
+    def stop(events):
+        if any(e.kind is Kind.PHASE_STARTED and e.trial == 0 for e in events):
+            run.controls.stop_study()
+
+    trainable = Waits(str(tmp_path / "go"), 3)  # in the phase that is added
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 3), trainable=trainable)
+    run = study.run()
+    run.controls.extend(0, 1)
+    confirm(replace(study, callbacks=[stop]), top=1, seeds=1)
+    assert run.frames().trials.loc[0, "state"] == "cut off"
+    (tmp_path / "go").touch()
+    assert confirm(study, top=1, seeds=1)["confirmed_on"].tolist() == [1]
+    extended = run.frames().trials.loc[0]
+    assert (extended["state"], extended["phases"]) == ("finished", 4)
+    assert run.frames().state == "ended"
 
 
 def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more(client, tmp_path, monkeypatch) -> None:

@@ -17,12 +17,13 @@ def searching(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def up_to(trials: pd.DataFrame, phases: pd.DataFrame, most: int | None) -> pd.DataFrame:
-    """Give the trials with the score that they had after `most` phases, where they ran more; with none all they ran."""
+    """Give the trials as they were after `most` phases, where they ran as many: finished; with none all they ran."""
     if most is None:
         return trials
     then = phases.loc[phases["phase"] == most - 1].set_index("trial")["score"]
     scores = trials["last_score"].mask(trials["phases"] > most, trials["trial"].map(then))
-    return trials.assign(phases=trials["phases"].clip(upper=most), last_score=scores)
+    ended = {name: trials[name].mask(trials["phases"] >= most, "finished") for name in ("state", "mode")}
+    return trials.assign(phases=trials["phases"].clip(upper=most), last_score=scores, **ended)
 
 
 def leader_of(decisions: pd.DataFrame) -> int | None:

@@ -253,7 +253,7 @@ class _Driver:
 
     def _may_run(self, trial: int) -> bool:
         """Tell whether a trial is one of those that this driver runs."""
-        return not self.only_confirm or self.ledger.trials[trial].confirms
+        return not self.only_confirm or self.ledger.trials[trial].own  # for a person: those that confirm, or add phases
 
     def _state(self, trial: int) -> TrialState | None:
         return _state_in(self.ledger, trial)
