@@ -633,7 +633,7 @@ def test_a_database_that_is_a_folder_is_refused_in_one_line(study_of, tmp_path) 
     with pytest.raises(DatabaseError, match="is a folder, and a knowledge base is a file"):
         study_of(db=tmp_path).start()
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseError, match="cannot be made"):
+    with pytest.raises(DatabaseError, match="there can be no knowledge base"):
         study_of(db=tmp_path / "file" / "kb.db").start()
 
 
