@@ -1,10 +1,11 @@
 """The best of a study on fresh seeds: from Python, from the shell, of studies with several seeds, taken up again."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from tests.events import begun, ended, judged, runs, write_log
+from tests.events import begun, ended, events_of, judged, runs, write_log
 from tests.support import SPACE, Deterministic, score_of
 from workbench import (
     PBT,
@@ -22,7 +23,7 @@ from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
-from workbench.knowledge import StudyLog, check
+from workbench.knowledge import StudyLog, check, repair
 from workbench.study.attached import AttachedStudy
 from workbench.study.confirm import requests_to_confirm
 from workbench.study.export import export
@@ -250,6 +251,21 @@ def test_a_search_that_was_cut_off_after_it_had_ended_once_is_not_said_to_have_e
     for seeds in (1, 2):
         confirm(study, top=1, seeds=seeds)
         assert run.frames().state == "interrupted"
+
+
+def test_a_study_whose_confirmation_was_killed_and_repaired_stays_ended(client, tmp_path) -> None:
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 1))
+    run = study.run()
+    run.confirm(top=1, seeds=1)
+    events = events_of(study)
+    (began,) = [event for event in events if event.kind is Kind.STUDY_RESUMED]
+    write_log(study.db, study.name, [replace(began, at=events[-1].at)], study.spec, resume=True)
+    assert run.frames().state == "abandoned"
+    repair(study.db)
+    assert run.frames().state == "ended"
+    run.confirm(top=1, seeds=2)
+    assert run.frames().state == "ended"
+    AttachedStudy(study.db, study.name).wait()
 
 
 def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more(client, tmp_path, monkeypatch) -> None:
