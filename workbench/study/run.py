@@ -183,7 +183,9 @@ class StudyRun(AttachedStudy):
         said = partial(_said, hopeless, ledger, scheduler.n_trials)
 
         def why_over() -> str | None:
-            return None if self._only_confirm else study.aim.why_over(ledger.best and ledger.best[0], executor.now)
+            if self._only_confirm:
+                return None
+            return study.aim.why_over(ledger.best and ledger.best[0], ledger.searching_s(executor.now))
 
         try:
             callbacks.begin(study, past)
