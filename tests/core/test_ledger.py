@@ -12,7 +12,7 @@ from tests.algos.search.test_contract import SCHEDULERS
 from tests.support import MemoryLog, RandomTimes
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
-from workbench.core.ledger import Ledger, TrialState
+from workbench.core.ledger import Ledger, TrialState, share_of
 from workbench.core.protocols import Event, Job, Kind
 from workbench.core.size import Size
 from workbench.knowledge import frames_of
@@ -207,6 +207,23 @@ def test_a_copy_has_the_checkpoint_that_the_scheduler_knows_of_and_a_clone_tells
     jobs = [Ledger(log).job(number) for number in range(3)]
     assert jobs[1] == Job(1, 2, {"lr": 0.2}, 1, "its own", start="first", first=1)
     assert [job.start for job in jobs] == [None, "first", None]
+
+
+def test_the_time_of_drivers_that_only_confirmed_does_not_count_for_the_limit() -> None:
+    aim = {"aim": {"max_hours": 0.01}}
+    ledger = Ledger([Event(Kind.STUDY_STARTED, 0.0, data=aim), Event(Kind.STUDY_ENDED, 9.0)])
+    assert ledger.searching_s(9.0) == 9.0
+    ledger.see(Event(Kind.STUDY_RESUMED, 9.0, data={"confirms": True}))
+    assert [ledger.searching_s(at) for at in (9.0, 12.0)] == [9.0, 9.0]
+    assert ledger.aim.left_s(ledger.searching_s(30.0)) == 27.0
+    ledger.see(Event(Kind.STUDY_RESUMED, 30.0, data={"confirms": True}))  # the one before died without a word
+    for end in (Event(Kind.STUDY_INTERRUPTED, 50.0), Event(Kind.STUDY_ENDED, 50.0)):  # of the driver, of the search
+        ledger.see(end)
+    assert ledger.searching_s(ledger.at) == 9.0
+    ledger.see(Event(Kind.STUDY_RESUMED, 50.0))
+    assert ledger.searching_s(59.0) == 18.0
+    ledger.pass_to(59.0)
+    assert share_of(ledger, Size()) == 0.5
 
 
 def test_the_clock_never_goes_back_and_what_ended_a_study_holds_until_it_goes_on() -> None:

@@ -45,6 +45,25 @@ def test_a_driver_that_died_is_found_and_mended(db) -> None:
         assert kb["one"].events()[:-1] == a_study()[:9]
 
 
+def test_a_driver_that_died_while_it_only_confirmed_leaves_the_end_of_the_search(db) -> None:
+    data = {**RUN, "by": "person", "clone_of": 0, "own_phases": 1, "confirms": True, "candidate": 0}
+    fresh = [Event(Kind.RUN, 9.0, 3, 0, data=data), Event(Kind.PHASE_STARTED, 9.0, 3, 0, 0)]
+    over = [*a_study()[:-1], Event(Kind.STUDY_ENDED, 9.0, data={"why": "its time is up"})]
+    confirming, searching = (Event(Kind.STUDY_RESUMED, 9.0, data=data) for data in ({"confirms": True}, {}))
+    for name, driven, states in (
+        ("waits for its cluster", [confirming], ["interrupted", "ended"]),
+        ("confirms", [confirming, *fresh], ["interrupted", "ended"]),
+        ("searches", [searching, *fresh], ["interrupted"]),
+    ):
+        write(db, name, [*over, *driven])
+        assert len(repair(db)) == 1
+        with KnowledgeBase(db) as kb:
+            marks = kb[name].events()[len(over) + len(driven) :]
+            assert kb[name].frames().why_over == ("its time is up" if "ended" in states else "")
+        assert [(mark.kind.removeprefix("study_"), mark.at) for mark in marks] == [(state, 9.0) for state in states]
+        assert "its driver had died" in marks[0].data["error"]
+
+
 def test_a_study_that_ends_while_it_is_looked_at_stays_as_it_ended(db, monkeypatch) -> None:
     driver = StudyLog(db, "one", {})
     driver.append(a_study()[:9])

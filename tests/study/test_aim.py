@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.events import events_of
+from tests.events import events_of, write_log
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, KnowledgeBase, RandomSearcher, Space, Study, Uniform
 from workbench.algos.quadratic import Quadratic
@@ -75,6 +75,17 @@ def test_a_study_ends_when_its_time_is_up_and_a_resumption_by_name_keeps_its_aim
     assert len(more.run(resume=True).frames().phases["score"].dropna()) == 6
     resumed = [e.data["aim"] for e in events_of(study) if e.kind is Kind.STUDY_RESUMED]
     assert resumed == [{"mode": "min", "max_hours": 1.0, "second": "q", "second_mode": "min"}]
+
+
+def test_time_spent_confirming_does_not_use_up_the_hours_of_a_study(study_of) -> None:
+    study = study_of(max_hours=1e-9)
+    study.run()
+    began, *_, last = events_of(study)
+    confirming = replace(began, kind=Kind.STUDY_RESUMED, at=last.at, data={**began.data, "confirms": True})
+    write_log(study.db, study.name, [confirming, replace(last, at=last.at + 7200.0)], study.spec, resume=True)
+    on = replace(study, max_hours=1.0).run(resume=True)
+    assert on.results().frames.why_over == ""
+    assert len(on.frames().phases["score"].dropna()) == 8
 
 
 def test_a_study_may_get_a_second_objective_and_keeps_the_one_it_has(study_of) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.events import begun, ended, judged, runs, write_log
+from tests.events import begun, ended, events_of, judged, runs, write_log
 from tests.support import SPACE, Deterministic, Waits, score_of
 from workbench import (
     PBT,
@@ -23,7 +23,7 @@ from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
-from workbench.knowledge import StudyLog, check
+from workbench.knowledge import StudyLog, check, repair
 from workbench.study.attached import AttachedStudy
 from workbench.study.confirm import requests_to_confirm
 from workbench.study.export import export
@@ -271,6 +271,21 @@ def test_phases_added_before_a_confirmation_run_also_where_that_is_interrupted_a
     extended = run.frames().trials.loc[0]
     assert (extended["state"], extended["phases"]) == ("finished", 4)
     assert run.frames().state == "ended"
+
+
+def test_a_study_whose_confirmation_was_killed_and_repaired_stays_ended(client, tmp_path) -> None:
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 1))
+    run = study.run()
+    run.confirm(top=1, seeds=1)
+    events = events_of(study)
+    (began,) = [event for event in events if event.kind is Kind.STUDY_RESUMED]
+    write_log(study.db, study.name, [replace(began, at=events[-1].at)], study.spec, resume=True)
+    assert run.frames().state == "abandoned"
+    repair(study.db)
+    assert run.frames().state == "ended"
+    run.confirm(top=1, seeds=2)
+    assert run.frames().state == "ended"
+    AttachedStudy(study.db, study.name).wait()
 
 
 def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more(client, tmp_path, monkeypatch) -> None:

@@ -40,7 +40,7 @@ class Aim:
     target_score : float or None
         The study ends once a phase ends with a score as good.
     max_hours : float or None
-        The study ends once its clock, which leaves out the time during which no driver ran, has come so far.
+        The study ends once it has been driven so long, all drivers together, without the time that `confirm` took.
     second : str or None
         A metric that trials return beside the score, held against it: see `workbench.analysis.front`.
     second_mode : str
@@ -76,17 +76,17 @@ class Aim:
             return True
         return self.sign * score > self.sign * than
 
-    def why_over(self, best: float | None, at_s: float) -> str | None:
-        """Say why a study is over whose best score is `best`, at `at_s` seconds of its clock; ``None`` if it is not."""
+    def why_over(self, best: float | None, searching_s: float) -> str | None:
+        """Say why a study is over with such a best score, `Ledger.searching_s` seconds on; ``None`` if it is not."""
         if self.target_score is not None and best is not None and not self.better(self.target_score, best):
             return f"the target score, {self.target_score:g}, is reached: {best:g}"
-        if self.max_hours is not None and at_s >= 3600 * self.max_hours:
+        if self.max_hours is not None and searching_s >= 3600 * self.max_hours:
             return f"its time, {self.max_hours:g} h, is up"
         return None
 
-    def left_s(self, at_s: float) -> float:
-        """Give the seconds until the study's time is up, at `at_s` seconds of its clock; infinite without a limit."""
-        return math.inf if self.max_hours is None else max(0.0, 3600 * self.max_hours - at_s)
+    def left_s(self, searching_s: float) -> float:
+        """Give the seconds until the study's time is up, of which so many have passed; infinite without a limit."""
+        return math.inf if self.max_hours is None else max(0.0, 3600 * self.max_hours - searching_s)
 
     def inward(self, report: Report) -> Report:
         """Turn a report into what a scheduler hears: a higher score is better."""

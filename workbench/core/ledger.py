@@ -143,6 +143,7 @@ class Ledger:
         self.why_over = ""
         self.paused = False
         self.requests: set[str] = set()
+        self._confirming_since, self._confirmed_s = math.inf, 0.0
         for event in events:
             self.see(event)
 
@@ -167,6 +168,8 @@ class Ledger:
                 self.aim = read_back(Aim, event.data["aim"])
             if kind in _STUDY:
                 self.why_over = event.data.get("why", "")
+                self._confirmed_s += max(0.0, event.at - self._confirming_since)
+                self._confirming_since = event.at if event.data.get("confirms") else math.inf
         elif kind is Kind.PHASE_ENDED:
             self._see_phase_ended(number, event)
         elif kind is Kind.DECISION:
@@ -260,6 +263,13 @@ class Ledger:
         if at > self.at:
             self.at = float(at)
 
+    def searching_s(self, at: float) -> float:
+        """Give the seconds that count for the limit of the study's time, at `at` seconds of its clock.
+
+        They leave out those of drivers that only confirmed.
+        """
+        return min(at, self._confirming_since) - self._confirmed_s
+
     def standing(self, *, driven: bool) -> str:
         """How the study stands: running, paused, ended, interrupted, or abandoned, its driver dead without a word."""
         if self.study != "running":
@@ -344,4 +354,4 @@ def share_of(ledger: Ledger, size: Size) -> float | None:
     expected, limit = ledger.expected_phases(size), ledger.aim.left_s(0.0)
     if not expected and limit == math.inf:
         return None
-    return min(1.0, max(ledger.phases_ended / expected if expected else 0.0, ledger.at / limit))
+    return min(1.0, max(ledger.phases_ended / expected if expected else 0.0, ledger.searching_s(ledger.at) / limit))

@@ -71,6 +71,25 @@ def recorded_place(events: Sequence[Event]) -> str | None:
     return place if isinstance(place, str) and place else None
 
 
+def last_end(events: Sequence[Event]) -> Event:
+    """Give how the search ended: drivers that only confirmed, and trials that confirm others, change nothing of it.
+
+    One that has gone on since it last ended, and whose driver died, is interrupted.
+    """
+    confirming = {event.trial for event in events if event.kind is Kind.RUN and event.data.get("confirms")}
+    end = None
+    for event in reversed(events):
+        if event.kind in (Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED):
+            end = end or event
+        elif event.kind in BEGUN:
+            if end and not event.data.get("confirms"):
+                break
+            end = None
+        elif event.kind is Kind.PHASE_STARTED and event.trial not in confirming:
+            break
+    return end or Event(Kind.STUDY_INTERRUPTED, 0.0)
+
+
 def best_checkpoint(events: Sequence[Event], ledger: Ledger, trials: Iterable[int]) -> str | None:
     """Name the checkpoint of the best score of some trials; of equal ones of its trial the last, the one kept."""
     scores = {n: score for n in trials if (score := ledger.trials[n].best_score) is not None}

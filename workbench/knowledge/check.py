@@ -11,6 +11,7 @@ from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.places import db_path, part_of, refuse_what_exists
 from workbench.core.protocols import BEGUN, TURNS, Event, Kind
+from workbench.core.record import last_end
 from workbench.core.showing import so_many
 from workbench.knowledge.lock import driver_of, private
 from workbench.knowledge.reader import KnowledgeBase
@@ -78,8 +79,8 @@ def check(path: str | Path) -> list[Finding]:
 def repair(path: str | Path) -> list[Finding]:
     """Mend what can be mended without losing anything; return what was mended.
 
-    A study whose driver died is marked as interrupted; metrics that belong to nothing are removed; a write that was
-    interrupted is taken back. Events are never changed or removed.
+    A study whose driver died is marked as interrupted, or as its search ended if that driver only confirmed; metrics
+    that belong to nothing are removed; a write that was interrupted is taken back. Events are never changed or removed.
     """
     path = db_path(path)
     try:
@@ -100,7 +101,9 @@ def _mend(path: Path, study: str) -> bool:
         if not _left_running(events):  # its driver was alive, and has ended it since it was looked at
             return False
         at = max(log.last_metric_s, *(event.at for event in events))
-        log.append([Event(Kind.STUDY_INTERRUPTED, at, data={"error": "marked by repair: its driver had died"})])
+        mark = Event(Kind.STUDY_INTERRUPTED, at, data={"error": "marked by repair: its driver had died"})
+        end = last_end([*events, mark])
+        log.append([mark] if end is mark else [mark, replace(end, at=at)])
     return True
 
 

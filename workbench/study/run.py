@@ -17,7 +17,7 @@ from workbench.core.ledger import Ledger, TrialState
 from workbench.core.places import absolute_place
 from workbench.core.pool import refuse_daemonic
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import RUN_SETTINGS, provenance
+from workbench.core.record import RUN_SETTINGS, last_end, provenance
 from workbench.core.resume import refuse_another, take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
@@ -99,6 +99,8 @@ class StudyRun(AttachedStudy):
         record = {**record, "aim": study.aim.to_json(), "settings": settings}
         if study.checkpoints is not None:
             record["checkpoints"] = study.checkpoints
+        if self._only_confirm:
+            record["confirms"] = True
         if raised is not None:
             record["n_trials"] = raised
         if raised is not None or not past:
@@ -181,7 +183,9 @@ class StudyRun(AttachedStudy):
         said = partial(_said, hopeless, ledger, scheduler.n_trials)
 
         def why_over() -> str | None:
-            return None if self._only_confirm else study.aim.why_over(ledger.best and ledger.best[0], executor.now)
+            if self._only_confirm:
+                return None
+            return study.aim.why_over(ledger.best and ledger.best[0], ledger.searching_s(executor.now))
 
         try:
             callbacks.begin(study, past)
@@ -207,7 +211,7 @@ class StudyRun(AttachedStudy):
             over = Event(
                 Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED, at, data={"why": why} if why else {}
             )
-            watched.append([replace(_last_end(past), at=at) if self._only_confirm else over])
+            watched.append([replace(last_end(past), at=at) if self._only_confirm else over])
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self._end_badly(err, watched, said, past)
         finally:
@@ -248,7 +252,7 @@ class StudyRun(AttachedStudy):
         data = {"error": said() if isinstance(err, FirstTrialsFailed) else repr(err)}
         with suppress(Exception):  # the log itself may be what failed
             at = self._progress.at
-            ends = [replace(_last_end(past), at=at)] if self._only_confirm else []
+            ends = [replace(last_end(past), at=at)] if self._only_confirm else []
             watched.append([Event(Kind.STUDY_INTERRUPTED, at, data=data), *ends])
 
 
@@ -287,20 +291,6 @@ def confirm(study: "Study", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
     if see_through(run, run.wait):
         raise KeyboardInterrupt
     return Results.open(study.db, study.name).confirmed
-
-
-def _last_end(past: Sequence[Event]) -> Event:
-    """Give how the search ended: trials that confirm others change nothing of it.
-
-    One that has gone on since it last ended, and whose driver died, is interrupted.
-    """
-    confirming = {event.trial for event in past if event.kind is Kind.RUN and event.data.get("confirms")}
-    for event in reversed(past):
-        if event.kind in (Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED):
-            return event
-        if event.kind is Kind.PHASE_STARTED and event.trial not in confirming:
-            break
-    return Event(Kind.STUDY_INTERRUPTED, 0.0, data={})
 
 
 def _said(hopeless: Hopeless, ledger: Ledger, n_trials: int) -> str:

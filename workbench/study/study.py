@@ -84,8 +84,8 @@ class Study:
     mode : str
         ``max``, or ``min`` to minimise the score. Scores are logged, tabled and drawn as the trainable gives them.
     max_hours, target_score : float, optional
-        The study ends once its clock has come so far, or once a phase ends with a score as good; what is under way then
-        is lost. Resumed with another limit, or with none, it goes on.
+        The study ends once it has been driven so long, the time that `confirm` took left out, or once a phase ends with
+        a score as good; what is under way then is lost. Resumed with another limit, or with none, it goes on.
     second, second_mode : str, optional
         A metric that the trainable returns beside the score, and whether it is maximised (``max``) or minimised. The
         scheduler does not hear of it; results and the report hold it against the score.

@@ -180,6 +180,7 @@ class Board:
         at, standing, usage = max(self.ledger.at, self._now), self.ledger.standing(driven=self.driven), self._usage
         running = standing == "running"
         occupied, idle = usage.shares(at)
+        limit_s = self.ledger.aim.left_s(self.ledger.searching_s(at))
         return {
             **self._numbers,
             **self.rows.remarks(None),
@@ -191,7 +192,7 @@ class Board:
             "occupancy": occupied,
             "idle": idle,
             "busy": [usage.running, usage.alive] if standing in ("running", "paused") else [0, 0],
-            "left_s": usage.left_s(at, self._phases_left, self.ledger.aim) if running and self._phases_left else None,
+            "left_s": usage.left_s(at, self._phases_left, limit_s) if running and self._phases_left else None,
             "frames_per_s": round(self.reported.rates.frames_per_s, 1) if running else 0.0,
         }
 

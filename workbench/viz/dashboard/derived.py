@@ -14,7 +14,6 @@ import pandas as pd
 from workbench import analysis
 from workbench.analysis.occupancy import KIND_OF
 from workbench.analysis.survival import COUNTS, FATES, NO_REPORT, fate_after, mode_after
-from workbench.core.aim import Aim
 from workbench.core.ledger import FOR_SEEDS, Ledger, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
@@ -55,9 +54,9 @@ class Usage:
     ended_s: npt.NDArray[np.float64]
     begun_s: npt.NDArray[np.float64]
 
-    def left_s(self, now_s: float, phases_left: tuple[float, float], aim: Aim) -> list[float] | None:
+    def left_s(self, now_s: float, phases_left: tuple[float, float], limit_s: float) -> list[float] | None:
         """Estimate how long the study still takes, as `analysis.time_left` of the fewest and the most phases."""
-        left = analysis.time_left(self.ended_s, now_s - self.begun_s, phases_left, self.alive, aim.left_s(now_s))
+        left = analysis.time_left(self.ended_s, now_s - self.begun_s, phases_left, self.alive, limit_s)
         return left and [round(seconds, 1) for seconds in left]
 
     def shares(self, now_s: float) -> tuple[float | None, float | None]:
