@@ -26,6 +26,7 @@ from workbench import (
 )
 from workbench.cli.main import main
 from workbench.core.protocols import Kind
+from workbench.core.size import size_of
 from workbench.knowledge import KnowledgeBase
 from workbench.simulation import keep, simulate
 from workbench.simulation.cluster import VirtualCluster
@@ -217,7 +218,7 @@ def test_the_same_population_in_virtual_time_repeats_and_leaves_the_same_kind_of
     (first, events), (second, _) = played("a"), played("b")
     assert first.scores.tolist() == second.scores.tolist()
     study = Study("virtual", population(), CARTPOLE)
-    keep(tmp_path / "kb.db", "virtual", study.spec, events)
+    keep(tmp_path / "kb.db", "virtual", study.spec, events, size_of(study.scheduler))
     results = Results.open(tmp_path / "kb.db", "virtual")
     assert results.has_lineage
     assert len(results.schedules) == 12
