@@ -350,16 +350,8 @@ def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_fal
     third.close()
 
 
-class Losing(gymnasium.Env):
+class Losing(Tens):
     """Two steps, and 3 points are lost by each."""
-
-    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(2, np.float32), {}
 
     def step(self, action):
         self.t += 1
