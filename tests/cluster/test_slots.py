@@ -29,6 +29,15 @@ def test_each_worker_is_a_slot_and_on_one_machine_a_node() -> None:
     assert slots.form(told("a@127.0.0.1", "b@10.0.0.2"), given_up=set()) == []
 
 
+def test_workers_that_come_together_are_numbered_by_name_whichever_connected_first() -> None:
+    joined = Slots(1).form(told("node-10@127.0.0.1", "node-2@127.0.0.1", "node-1@127.0.0.1"), given_up=set())
+    assert [slot.node for slot in joined] == ["node-1", "node-2", "node-10"]
+    assert [slot.names for slot in Slots(2).form(told("n10@x", "n9@x", "n8@x", "n7@x"), given_up=set())] == [
+        ("n7", "n8"),
+        ("n9", "n10"),
+    ]
+
+
 def test_workers_given_up_make_no_slot() -> None:
     slots = Slots(1)
     assert [slot.names for slot in slots.form(told("a@h", "c@h"), given_up={"life of a"})] == [("c",)]

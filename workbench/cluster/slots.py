@@ -1,5 +1,6 @@
 """Which workers of a cluster stand together: a slot holds one trial, on one worker or on a gang of them."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -131,9 +132,11 @@ class Slots:
                 back = [self.apart.pop(name) for name in slot.names]
                 slot.addresses, slot.lives = tuple(m.address for m in back), tuple(m.life for m in back)
                 joined.append(slot)
-        apart = list(self.apart.values())
+        apart = sorted(
+            self.apart.values(), key=lambda member: _in_order(member.name)
+        )  # not as they happened to connect
         if self._n_ranks > 1:
-            apart.sort(key=lambda member: (member.node, str(member.name)))
+            apart.sort(key=lambda member: member.node)
         while len(apart) >= self._n_ranks:
             members, apart = apart[: self._n_ranks], apart[self._n_ranks :]
             of_each = ((m.name, m.node, m.address, m.life) for m in members)
@@ -142,6 +145,11 @@ class Slots:
             self._slots.append(joined[-1])
         self.apart = {member.name: member for member in apart}
         return joined
+
+
+def _in_order(name: Any) -> list[str | int]:
+    """Order names with numbers in them by these: `node-2` comes before `node-10`."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(name))]
 
 
 def _node_of(info: Mapping[str, Any]) -> str:
