@@ -13,6 +13,7 @@ from workbench.knowledge import Recording
 from workbench.paper.catalogue import COUNTERPARTS, EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Ours, Published, Verdict
+from workbench.paper.pbt.counterparts import JUDGED_SINCE
 
 ABOUT = """\
 # Reproduction
@@ -126,9 +127,10 @@ def recordings(root: str | Path = DATA) -> str:
         "`workbench reproduce NAME` runs one again and keeps it in the place of the earlier one. `--scale hours` takes",
         "longer runs and more seeds, `--scale paper` is as published, for a machine like theirs; not all have both.",
         "Scores of GA3C, A3C, BA3C and HTS-RL recorded on 2026-11-21 are by the rule of 0.1.0: means of the last 100",
-        "games, which reach back several phases. Populations recorded before 2026-11-29 but the toy problem's are by",
-        "an earlier rule, under which a copy counted with its donor's score until it reported: weights were trained",
-        "for fewer phases where scores are noisy. They stand until they are recorded again.",
+        "games, which reach back several phases. Populations recorded before",
+        f"{JUDGED_SINCE} but the toy problem's are by an earlier rule, under which a copy counted with its donor's",
+        "score until it reported: weights were trained for fewer phases where scores are noisy. They stand until",
+        "they are recorded again.",
         "",
         "| name | shows | run | seconds |",
         "|---|---|---|---|",

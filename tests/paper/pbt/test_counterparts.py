@@ -9,6 +9,8 @@ from workbench.paper.pbt.counterparts import AGAINST_RANDOM, _gained_more, by_si
 from workbench.paper.pbt.published import CLAIMS, FASTER, HIGHER
 from workbench.paper.scoreboard import scoreboard
 
+SCHEDULERS = ("pbt", "random")
+
 
 def test_a_gain_over_random_search_is_that_of_the_means() -> None:
     """8 over 6 is a third more; the mean of 2 over 1 and 6 over 5 would be 60 %."""
@@ -129,6 +131,22 @@ def test_random_search_is_compared_in_pairs(name, tmp_path) -> None:
     keep_table(tmp_path / name, rows, ABOUT)
     assert verdicts(tmp_path, "PBT", "Sec. 4.1.2")[HIGHER][0] == "agrees"
     assert verdicts(tmp_path, "PBT", "Abstract, Sec. 1")[FASTER][0] == "differs"
+
+
+@pytest.mark.parametrize(("day", "told"), [("2026-11-28", True), ("2026-11-29", False)])
+def test_a_population_of_the_earlier_rule_is_told_to_be_one(day, told, tmp_path) -> None:
+    about = ABOUT | {"date": f"{day}T23:59:59+00:00"}
+    pairs = [{"repeat": n, "scheduler": name, "final": 1.0 + n, "over_time": n} for n in (1, 2) for name in SCHEDULERS]
+    sizes = [
+        {"population": size, "phases": 10, "repeat": n, "final": 1.0 + n, "random_final": 2.0, "founders": 1}
+        for size in (10, 20, 40, 80)
+        for n in (1, 2)
+    ]
+    keep_table(tmp_path / "pbt-ms-pacman", pairs, about)
+    keep_table(tmp_path / "pbt-population", sizes, about)
+    whys = [row.ours.why for row in scoreboard(tmp_path, "PBT") if row.ours]
+    assert len(whys) > 10
+    assert ["by an earlier rule of PBT" in why for why in whys] == [told] * len(whys)
 
 
 def test_a_score_near_500_is_cartpole_s_most_and_nothing_on_ms_pacman(tmp_path) -> None:
