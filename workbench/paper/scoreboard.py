@@ -18,7 +18,7 @@ from workbench.paper.pbt.counterparts import JUDGED_SINCE
 ABOUT = """\
 # Reproduction
 
-Every number and every claim of the papers, and what was found here beside it. This page is written by
+The papers' numbers and what they claim, and what was found here beside each. This page is written by
 `workbench scoreboard --write docs/reproduction.md`; nothing in it is typed in by hand.
 """
 VERDICTS = """\

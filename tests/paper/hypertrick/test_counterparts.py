@@ -6,7 +6,7 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
-from workbench.paper.hypertrick.published import ALPHA_EXCESS, GAMES, NUMBERS, SOONER, T_MAX_LAST
+from workbench.paper.hypertrick.published import ALPHA_EXCESS, GAMES, NUMBERS, SLOW_AND_LOW, SOONER, T_MAX_LAST
 from workbench.paper.numbers import find
 
 
@@ -103,6 +103,17 @@ def test_fast_trials_of_low_scores_go_on_if_they_run_as_much_as_all(tmp_path, fa
     told = verdicts(tmp_path, "HyperTrick", "Sec. 5.2.2")
     assert tuple(verdict for verdict, _ in told.values()) == found
     assert told["fast workers go on whatever their score"][1] == pytest.approx(100 * (fast_low / 0.5 - 1))
+
+
+@pytest.mark.parametrize(("slow_low", "found"), [(0.1, ("agrees", 80)), (0.48, ("differs", 4))])
+def test_slow_trials_of_low_scores_are_stopped_soon_if_they_run_less_than_all(tmp_path, slow_low, found) -> None:
+    rows = [
+        {"draw": n, "repeat": 0, "fast_low": 0.5, "slow_low": slow_low + n / 100, "unstable": 0.5, "steady": 0.5}
+        for n in range(4)
+    ]
+    keep_table(tmp_path / "curves-evictions", rows, ABOUT)
+    verdict, saved = verdicts(tmp_path, "HyperTrick", "Fig. 5")[SLOW_AND_LOW]
+    assert (verdict, saved) == (found[0], pytest.approx(found[1]))
 
 
 def test_how_long_pong_agents_of_similar_scores_play_by_gamma(tmp_path) -> None:

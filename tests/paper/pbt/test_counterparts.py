@@ -6,7 +6,7 @@ import pytest
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
 from workbench.paper.pbt.counterparts import AGAINST_RANDOM, _gained_more, by_size, digits_gan
-from workbench.paper.pbt.published import CLAIMS, FASTER, HIGHER
+from workbench.paper.pbt.published import BENEFIT, CLAIMS, FASTER, HIGHER, WEIGHTS_ALONE
 from workbench.paper.scoreboard import scoreboard
 
 SCHEDULERS = ("pbt", "random")
@@ -67,6 +67,7 @@ def test_cartpole_stands_beside_claims_and_not_for_feudal_networks(tmp_path) -> 
     }
     ratios = {what: of for what, of in verdicts(tmp_path, "PBT", "Fig. 5(a)").items() if "members" in what[-8:]}
     assert set(ratios.values()) == {("not run", None)}
+    assert verdicts(tmp_path, "PBT", "Sec. 4.4")[WEIGHTS_ALONE] == ("agrees", pytest.approx(60, abs=1))
 
 
 def test_populations_of_all_sizes_gain_and_few_founders_are_left(tmp_path) -> None:
@@ -124,19 +125,21 @@ def test_a_gan_of_digits_is_asked_to_surpass_the_best_by_hand(tmp_path) -> None:
 @pytest.mark.parametrize("name", AGAINST_RANDOM)
 def test_random_search_is_compared_in_pairs(name, tmp_path) -> None:
     rows = [
-        {"repeat": n, "scheduler": name, "final": final + 100 * n, "over_time": 50.0 + n}
+        {"repeat": n, "scheduler": name, "final": final + 100 * n, "over_time": 50.0 + n, "mean": final - 99 + n % 2}
         for n in range(4)
         for name, final in (("pbt", 130.0 + n), ("random", 100.0))
     ]
     keep_table(tmp_path / name, rows, ABOUT)
     assert verdicts(tmp_path, "PBT", "Sec. 4.1.2")[HIGHER][0] == "agrees"
     assert verdicts(tmp_path, "PBT", "Abstract, Sec. 1")[FASTER][0] == "differs"
+    assert verdicts(tmp_path, "PBT", "Sec. 4.1.2")[BENEFIT][0] == "agrees"
 
 
 @pytest.mark.parametrize(("day", "told"), [("2026-11-28", True), ("2026-11-29", False)])
 def test_a_population_of_the_earlier_rule_is_told_to_be_one(day, told, tmp_path) -> None:
     about = ABOUT | {"date": f"{day}T23:59:59+00:00"}
-    pairs = [{"repeat": n, "scheduler": name, "final": 1.0 + n, "over_time": n} for n in (1, 2) for name in SCHEDULERS]
+    pairs = [dict.fromkeys(("repeat", "final", "mean", "over_time"), n) for n in (1, 2)]
+    pairs = [pair | {"scheduler": name} for pair in pairs for name in SCHEDULERS]
     sizes = [
         {"population": size, "phases": 10, "repeat": n, "final": 1.0 + n, "random_final": 2.0, "founders": 1}
         for size in (10, 20, 40, 80)
@@ -151,7 +154,7 @@ def test_a_population_of_the_earlier_rule_is_told_to_be_one(day, told, tmp_path)
 
 def test_a_score_near_500_is_cartpole_s_most_and_nothing_on_ms_pacman(tmp_path) -> None:
     rows = [
-        {"repeat": n, "scheduler": name, "final": final + n, "over_time": 50.0 + n}
+        {"repeat": n, "scheduler": name, "final": final + n, "over_time": 50.0 + n, "mean": 50.0 + n}
         for n in range(4)
         for name, final in (("pbt", 500.0), ("random", 490.0))
     ]

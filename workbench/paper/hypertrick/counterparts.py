@@ -19,6 +19,7 @@ from workbench.paper.hypertrick.published import (
     NUMBERS,
     SCHEDULES,
     SIMILAR,
+    SLOW_AND_LOW,
     SOONER,
     T_MAX_LAST,
 )
@@ -121,6 +122,9 @@ def evicted(root: Path) -> Pairs:
     number = find(CLAIMS, "Sec. 5.2.2", "unstable training is evicted")
     why = f"phases run of all, the quarter whose scores fall most less the others; {on}"
     yield below(number, _over_draws(shares["unstable"] - shares["steady"]), 0, kept.origin, why, "points")
+    saved = _over_draws(100 * (1 - shares["slow_low"] / of_all))
+    why = f"phases saved, slow trials of low scores beside all trials; {on}"
+    yield better(find(CLAIMS, "Fig. 5", SLOW_AND_LOW), saved, kept.origin, why)
 
 
 def _over_draws(gaps: "pd.Series") -> Interval:

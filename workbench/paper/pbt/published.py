@@ -136,9 +136,11 @@ STEEPER = "a GAN's discriminator has its rate fall further than its generator"
 
 HIGHER = "PBT ends higher than random search with as many members"
 FASTER = "PBT learns faster than random search"
+BENEFIT = "all members of a population benefit from the luck of the others"
+WEIGHTS_ALONE = "copying weights alone brings some increase"
 
 CLAIMS = [
-    *_claims("Sec. 4.1.2", HIGHER),
+    *_claims("Sec. 4.1.2", HIGHER, BENEFIT),
     *_claims("Abstract, Sec. 1", FASTER),
     *_claims("Fig. 2", "most of the gain comes from copying, little from exploring"),
     *_claims(
@@ -154,6 +156,8 @@ CLAIMS = [
         "copying weights and hyperparameters does better than hyperparameters alone",
     ),
     *_claims("Fig. 5(d)", "hyperparameters that adapt do better than PBT's last ones, fixed"),
+    *_claims("Sec. 4.4", WEIGHTS_ALONE),
+    *_claims("Sec. 4.4", "10 members or fewer vary more", why_not="six repetitions tell no spreads apart"),
     *_claims("Fig. 6", "all final agents descend from one first agent"),
     *_claims("Fig. 7", STEEPER),
     *_claims("Fig. 7", "PBT finds translation's schedule of learning rates, a steeper one", why_not=_TRANSLATION),
