@@ -90,7 +90,7 @@ class Progress:
             return None if self.state == "paused" else 0.0
         with self._lock:
             ledger = self._ledger
-            limit, phases = ledger.aim.left_s(ledger.searching_s(self.at)), ledger.phases_left(self.size)
+            limit, phases = ledger.left_s(self.at), ledger.phases_left(self.size)
             took, open_s = np.array(self._took_s), self.at - np.array([*self._begun.values()])
             left = None if phases is None else time_left(took, open_s, phases, len(self._slots), limit)
         if left is None:
