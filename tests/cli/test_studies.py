@@ -18,7 +18,7 @@ from workbench.cli.main import main
 from workbench.cluster.place import Place
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
+from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check, delete
 from workbench.knowledge.inbox import inbox_path
 from workbench.knowledge.lock import output_path
 from workbench.study.attached import AttachedStudy
@@ -142,6 +142,31 @@ def test_delete_asks_first_and_takes_all_of_the_study_and_nothing_else(
     assert not [name for name in left if "mine" in name]
     assert "kb.checkpoints/other/trial-00000/phase-000/state.pt" in left
     recorded(folder / "kb.db", "mine")  # the name is free again
+
+
+class MeanwhileDeleted(io.StringIO):
+    """Says yes, once the study was deleted by somebody else, and perhaps another begun under its name."""
+
+    def __init__(self, *, anew: bool) -> None:
+        super().__init__("y\n")
+        self.anew = anew
+
+    def readline(self, *given) -> str:
+        delete("kb.db", "mine")
+        if self.anew:
+            recorded(Path("kb.db"), "mine")
+        return super().readline(*given)
+
+
+@pytest.mark.parametrize(("anew", "said"), [(True, "study 'mine' is not what was looked at"), (False, "known: other")])
+def test_who_agrees_to_delete_a_study_deletes_no_other_of_its_name(folder, monkeypatch, capsys, anew, said) -> None:
+    monkeypatch.setattr("sys.stdin", MeanwhileDeleted(anew=anew))
+    assert main(["delete", "mine", "--db", "kb.db"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    with KnowledgeBase("kb.db") as kb:
+        assert list(kb) == (["other", "mine"] if anew else ["other"])
+    assert (folder / "kb.checkpoints" / "mine" / "trial-00000").exists()
 
 
 def test_a_study_that_is_being_driven_is_not_deleted(folder, capsys) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -224,6 +225,28 @@ def test_the_time_of_drivers_that_only_confirmed_does_not_count_for_the_limit() 
     assert ledger.searching_s(59.0) == 18.0
     ledger.pass_to(59.0)
     assert share_of(ledger, Size()) == 0.5
+
+
+@pytest.mark.parametrize("aim", [{}, {"max_hours": 0.01}])
+@pytest.mark.parametrize("size", [Size(), Size(8, 8, 3, 24.0), Size(8, 8, 3, 18.0, (8, 6, 4), (8, 2, 2))])
+def test_who_only_confirms_has_the_phases_left_that_it_was_asked_for_and_no_limit(aim, size) -> None:
+    run = {"config": {}, "seed": 0, "parent": None}
+    fresh = {**run, "clone_of": 0, "own_phases": 3, "by": "person", "confirms": True, "candidate": 0}
+    log = [
+        Event(Kind.STUDY_STARTED, 0.0, data={"aim": aim}),
+        *(Event(Kind.RUN, 0.0, trial, 0, data=run) for trial in (0, 1)),
+        *(Event(Kind.PHASE_ENDED, 36.0, 0, phase, 0, {"score": 1.0}) for phase in range(3)),
+        Event(Kind.DECISION, 36.0, 0, 2, data={"verdict": "stop", "mode": "finished"}),
+        Event(Kind.STUDY_INTERRUPTED, 36.0),  # trial 1 is cut off
+        Event(Kind.STUDY_RESUMED, 36.0, data={"aim": aim, "confirms": True}),
+        *(Event(Kind.RUN, 36.0, trial, 0, data=fresh) for trial in (8, 9)),
+        Event(Kind.PHASE_ENDED, 50.0, 8, 0, 0, {"score": 1.0}),
+    ]
+    ledger = Ledger(log)
+    assert (ledger.phases_left(size), ledger.left_s(50.0)) == ((5, 5), math.inf)
+    assert share_of(ledger, size) == 4 / 9
+    ledger.see(Event(Kind.STUDY_INTERRUPTED, 60.0))
+    assert ledger.left_s(60.0) == (0.0 if aim else math.inf)
 
 
 def test_the_clock_never_goes_back_and_what_ended_a_study_holds_until_it_goes_on() -> None:

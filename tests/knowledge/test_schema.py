@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from workbench.core.errors import DatabaseError
-from workbench.knowledge import KnowledgeBase, StudyLog, check, names_taken, schema
+from workbench.knowledge import KnowledgeBase, StudyLog, check, names_taken, repair, schema
 from workbench.knowledge.schema import VERSION, database_errors, open_for_writing
 
 
@@ -69,6 +69,16 @@ def test_a_file_that_may_not_be_written_to_is_told_from_one_that_cannot_be_read(
         database_errors(path),
     ):
         connection.execute("DELETE FROM studies")
+
+
+@pytest.mark.parametrize("use", [check, repair, lambda path: StudyLog(path, "one", resume=True)])
+def test_a_file_beside_which_nothing_can_be_written_is_not_said_to_be_damaged(tmp_path, use) -> None:
+    """As on a read-only disk, where root may not write either."""
+    path = tmp_path / "kb.db"
+    StudyLog(path, "one", {}).close()
+    (tmp_path / "kb.db-wal").mkdir()
+    with pytest.raises(DatabaseError, match=r"kb.db cannot be opened with .* beside it \(unable .*\): see to the r"):
+        use(path)
 
 
 @pytest.mark.parametrize("use", [KnowledgeBase, check, names_taken, lambda path: StudyLog(path, "one", {})])

@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 from tests import own
 from tests.cli.conftest import QUICK as QUICK_STUDY
 from tests.cli.conftest import STUDY
+from tests.events import write_log
 from tests.simulated import kept
 from workbench import HyperTrick, Study, Uniform
 from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.places import DATA
+from workbench.core.protocols import Event, Kind
 from workbench.core.resume import refuse_another
 from workbench.study.file import presets, presets_told, read_preset, recorded_study, study_from
 
@@ -210,6 +212,19 @@ def test_a_study_goes_on_by_its_name_with_the_settings_of_its_last_driver(folder
     assert recorded_study("x.db", "s", client=client).nodes is None
     again.run(resume=True)
     assert recorded_study("x.db", "s").max_retries == 1
+
+
+def test_a_study_that_had_gpus_goes_on_by_its_name_where_there_are_none(folder, monkeypatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    study = Study("s", HyperTrick(QUADRATIC, 3, 2), Quadratic(), db="x.db", nodes=1)
+    told = {"nodes": 1, "settings": {"gpus_per_slot": 1.0}}
+    write_log(study.db, "s", [Event(Kind.STUDY_STARTED, 0.0, data=told)], study.spec)
+    with pytest.raises(InvalidInput, match="no GPU can be seen here: leave it out, or make it 0 where a study has it"):
+        recorded_study("x.db", "s").start(resume=True)
+    assert recorded_study("x.db", "s", gpus_per_slot=0).gpus_per_slot is None
+    table = tomllib.loads(QUICK_STUDY)
+    del table["study"]["nodes"]
+    assert study_from(table, gpus_per_slot=0).gpus_per_slot is None
 
 
 def test_a_study_whose_log_is_older_than_its_settings_goes_on_with_the_defaults(folder) -> None:

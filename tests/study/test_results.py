@@ -3,7 +3,7 @@
 import json
 import re
 import warnings
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from html import unescape
 
 import pytest
@@ -77,6 +77,20 @@ def test_no_trial_is_said_to_run_once_its_study_does_not(tmp_path, last, said) -
     assert ("died without a word: resume it" in repr(run)) is (not last)
     with nullcontext() if said is None else pytest.raises(StudyError, match=said):
         assert run.wait()
+
+
+def test_a_study_whose_driver_died_is_not_said_to_run(tmp_path) -> None:
+    path, spec = tmp_path / "kb.db", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec
+    with closing(StudyLog(path, "one", spec)) as log:
+        log.append(EVENTS[:4])
+        log.append([ended(1.0, 0, 0, 0, 3.0), judged(1.0, 0, 0, "continue", "collecting"), begun(1.0, 0, 1)])
+        run = AttachedStudy(path, "one")
+        assert run.progress.state == "running"
+    assert run.progress.state == "abandoned"
+    assert repr(run).startswith("one: abandoned · ")
+    with closing(StudyLog(path, "one", resume=True)) as log:
+        log.append([Event(Kind.STUDY_RESUMED, 2.0)])
+        assert run.progress.state == "running"
 
 
 def test_the_configuration_to_take_is_not_that_of_the_luckiest_phase(tmp_path) -> None:

@@ -145,7 +145,9 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
     fresh = trials[trials["confirms"].astype(bool)]
     rows: list[dict[str, Any]] = []
     scores: dict[Any, Any] = {}
-    for candidate, claim in claims(trials, mode, judged_by).set_index("candidate", drop=False).T.to_dict().items():
+    every = claims(trials, mode, judged_by)
+    tried_again = every[every["candidate"].isin(fresh["candidate"])]  # of thousands a few
+    for candidate, claim in tried_again.set_index("candidate", drop=False).T.to_dict().items():
         tried = fresh[fresh["candidate"] == candidate]
         runs = up_to(tried, phases, claim["phases"])
         runs = runs[runs["phases"] == claim["phases"]]

@@ -70,7 +70,7 @@ def add_parsers(commands: Any) -> None:
     _add_import(run)
     completed(run.add_argument("--name", help="name of the study, instead of the file's"), studies_of)
     run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
-    run.add_argument("--gpus-per-slot", type=float, metavar="G", help="GPUs that each worker sees; 0.5: two share one")
+    _add_gpus(run)
     run.add_argument(
         "--cluster",
         metavar="WHERE",
@@ -99,11 +99,17 @@ def _add_confirm(commands: Any) -> None:
     confirm.add_argument("--top", type=int, default=3, metavar="N", help="how many configurations (default: 3)")
     confirm.add_argument("--seeds", type=int, default=10, metavar="K", help="fresh seeds of each (default: 10)")
     confirm.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
+    _add_gpus(confirm)
     confirm.add_argument("--cluster", metavar="WHERE", help="instead of a local cluster: as of workbench run")
     confirm.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
     confirm.add_argument("--trainable", metavar="MODULE:NAME", help="code of your own, a function or class")
     _add_import(confirm)
     confirm.set_defaults(command=_confirm)
+
+
+def _add_gpus(parser: argparse.ArgumentParser) -> None:
+    more = "0.5: two share one; 0: none, also where the study had some"
+    parser.add_argument("--gpus-per-slot", type=float, metavar="G", help=f"GPUs that each worker sees; {more}")
 
 
 def _add_import(parser: argparse.ArgumentParser) -> None:
@@ -122,10 +128,11 @@ def _confirm(arguments: argparse.Namespace) -> int:
     from workbench.study.results import Results
     from workbench.study.run import start_to_confirm
 
-    _check_cluster(arguments.cluster, {"--nodes": arguments.nodes})
+    _check_cluster(arguments.cluster, {"--nodes": arguments.nodes, "--gpus-per-slot": arguments.gpus_per_slot})
     _import(arguments)
     with _cluster(arguments.cluster) as client:
         where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}
+        where["gpus_per_slot"] = arguments.gpus_per_slot
         study = recorded_study(arguments.db, arguments.name, None, trainable=arguments.trainable, **where)
         interrupted = _watch(start_to_confirm(study, arguments.top, arguments.seeds), quiet=True)
     print(Results.open(study.db, study.name))

@@ -179,14 +179,14 @@ def _delete(arguments: argparse.Namespace) -> int:
     from workbench.study.saved import remove_checkpoints, store_to_delete
 
     with KnowledgeBase(arguments.db) as kb:
-        study = kb[arguments.name]
+        study, identity = kb[arguments.name], kb[arguments.name].identity
         store = store_to_delete(arguments.db, study, arguments.checkpoints)
         print(f"{study!r}; {_what_goes(store, arguments)}")
     question = "delete it for good, with its checkpoints? [y/N] " if store else "delete it for good? [y/N] "
     if not arguments.yes and not _agreed(question):
         print("nothing was deleted")
         return 1
-    delete(arguments.db, arguments.name, first=partial(remove_checkpoints, store))
+    delete(arguments.db, arguments.name, first=partial(remove_checkpoints, store), identity=identity)
     print("deleted")
     return 0
 

@@ -33,7 +33,8 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
     devices = _listed() if given is None else _visible(given)
     if not devices:
         raise InvalidInput(
-            f"gpus_per_slot is {per_slot:g}, but no GPU can be seen here: leave it out, and trials use the processor"
+            f"gpus_per_slot is {per_slot:g}, but no GPU can be seen here: leave it out, or make it 0 where a study has "
+            "it from its last driver, and trials use the processor"
         )
     if _most_nodes(len(devices), per_slot) < nodes:
         raise InvalidInput(

@@ -270,6 +270,15 @@ class Ledger:
         """
         return min(at, self._confirming_since) - self._confirmed_s
 
+    @property
+    def confirming(self) -> bool:
+        """Whether its last driver only confirms: the search stands still, and so does its time."""
+        return self._confirming_since < math.inf
+
+    def left_s(self, at: float) -> float:
+        """Give the seconds until the study's time is up, `at` seconds on; infinite where no limit ends it."""
+        return math.inf if self.confirming else self.aim.left_s(self.searching_s(at))
+
     def standing(self, *, driven: bool) -> str:
         """How the study stands: running, paused, ended, interrupted, or abandoned, its driver dead without a word."""
         if self.study != "running":
@@ -305,12 +314,15 @@ class Ledger:
     def phases_left(self, size: Size) -> tuple[float, float] | None:
         """Estimate how many phases of a study of this size are still to end: low, high; ``None`` if it is unknown.
 
-        Phases that people asked for, of clones and of trials that they extended, come on top of the scheduler's.
+        Phases that people asked for, of clones and of trials that they extended, come on top of the scheduler's; who
+        only confirms runs no others.
         """
-        if size.expected_phases is None:
-            return None
         at_work = [self.trials[n] for state in (TrialState.RUNNING, TrialState.SET_ASIDE) for n in self._in[state]]
         asked_for = sum(trial.own_phases for trial in at_work)
+        if self.confirming:
+            return asked_for, asked_for
+        if size.expected_phases is None:
+            return None
         if size.began:
             low, high = size.phases_left(*self._so_far(len(size.began)))
         else:
@@ -351,7 +363,7 @@ def share_of(ledger: Ledger, size: Size) -> float | None:
     """Tell how far a study is, 0 to 1: of the phases expected in all, or of its time if more; ``None`` if unknown."""
     if ledger.study == "ended":
         return 1.0
-    expected, limit = ledger.expected_phases(size), ledger.aim.left_s(0.0)
+    expected, limit = ledger.expected_phases(size), math.inf if ledger.confirming else ledger.aim.left_s(0.0)
     if not expected and limit == math.inf:
         return None
     return min(1.0, max(ledger.phases_ended / expected if expected else 0.0, ledger.searching_s(ledger.at) / limit))

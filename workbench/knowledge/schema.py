@@ -190,6 +190,9 @@ def database_errors(path: Path) -> Iterator[None]:
             raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None
         if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
             raise DatabaseError(f"{path} cannot be written to ({err}): see to its rights, or use a copy") from None
+        if code is not None and code & 0xFF == sqlite3.SQLITE_CANTOPEN:  # as on a read-only disk: nothing is damaged
+            what = f"{path} cannot be opened with what SQLite keeps beside it ({err})"
+            raise DatabaseError(f"{what}: see to the rights there, or use a copy") from None
         what = f"{path} cannot be read as a knowledge base ({err})"
         raise DatabaseError(f"{what}: restore a backup or choose another file") from None
     except NONSENSE as err:

@@ -134,6 +134,7 @@ class AttachedStudy:
         from workbench.knowledge import KnowledgeBase
         from workbench.knowledge.schema import database_errors
 
+        driven = self.running  # before its events are read, the last of which may be to come
         with KnowledgeBase(self.db) as kb:
             study = kb[self.name]
             # before the events, which then tell of every trial that has reported
@@ -152,7 +153,8 @@ class AttachedStudy:
             for event in merge(reports, events, key=lambda event: event.at):
                 self._progress.see(event)
         self._progress.pass_to(points["at"].max(initial=0.0))
-        self._progress.go_on(driven=self.running and not study.spec.get("simulated"))
+        driven = driven or self.running  # by one that has come meanwhile
+        self._progress.go_on(driven=driven, in_real_time=not study.spec.get("simulated"))
         return self._progress
 
     def frames(self) -> "Frames":
@@ -240,7 +242,7 @@ class AttachedStudy:
         """What whoever looks at the study should know about its driver."""
         if self.running:
             return " · driven by a process of its own"
-        if self.progress.state in ("running", "paused"):
+        if self.progress.state == "abandoned":
             return " · its driver died without a word: resume it"
         return ""
 

@@ -38,6 +38,8 @@ class Progress:
         Of the trials that were started, those that the scheduler asked for; others confirm them, or are clones.
     at : float
         Seconds on the study's clock, now or when it was last driven.
+    state : str
+        running, paused, ended, interrupted, or abandoned: its driver died without a word.
     why_over : str
         What ended it before its scheduler was done, if anything did.
     message : str
@@ -90,7 +92,7 @@ class Progress:
             return None if self.state == "paused" else 0.0
         with self._lock:
             ledger = self._ledger
-            limit, phases = ledger.aim.left_s(ledger.searching_s(self.at)), ledger.phases_left(self.size)
+            limit, phases = ledger.left_s(self.at), ledger.phases_left(self.size)
             took, open_s = np.array(self._took_s), self.at - np.array([*self._begun.values()])
             left = None if phases is None else time_left(took, open_s, phases, len(self._slots), limit)
         if left is None:
@@ -108,10 +110,13 @@ class Progress:
             self._ledger.pass_to(at)
             self.at = self._ledger.at
 
-    def go_on(self, *, driven: bool) -> None:
-        """Let the clock go on to now, where somebody drives the study in real time."""
+    def go_on(self, *, driven: bool, in_real_time: bool = True) -> None:
+        """Hear whether anybody drives the study now, and let its clock go on to now if so, in real time."""
         with self._lock:
-            self.at, self._driven = self._clock.now(self._ledger.at, driven=driven), driven
+            self._driven = driven and in_real_time
+            self.at = self._clock.now(self._ledger.at, driven=self._driven)
+            if self.state in ("running", "paused", "abandoned"):
+                self.state = self._ledger.standing(driven=driven)
 
     def _see(self, event: Event) -> None:
         ledger = self._ledger

@@ -58,8 +58,8 @@ class Study:
         (`BA3C.n_ranks`). By default one a core that this process may use, fewer where that leaves each less than 1 GiB
         of memory or the GPUs do not suffice. Ignored when `client` is given.
     gpus_per_slot : float, optional
-        GPUs of this machine that each worker process of the local cluster sees; below 1 several share one. Not used
-        when `client` is given.
+        GPUs of this machine that each worker process of the local cluster sees; below 1 several share one. Without, or
+        with 0, none are handed out. Not used when `client` is given.
     client : distributed.Client, optional
         Of any running Dask cluster; it is left running.
     weight : float
@@ -128,6 +128,8 @@ class Study:
         object.__setattr__(self, "trainable", as_factory(self.trainable))
         for name in ("nodes", *RUN_SETTINGS):  # the log keeps them
             object.__setattr__(self, name, scalar(getattr(self, name)))
+        if self.gpus_per_slot == 0:  # a study that is resumed by its name has those of its last driver, if not told so
+            object.__setattr__(self, "gpus_per_slot", None)
         check_named(self, "judged_by", tuple(JUDGES))
         self._take_seeds()
         check_study_name(self.name)

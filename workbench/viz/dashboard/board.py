@@ -180,7 +180,7 @@ class Board:
         at, standing, usage = max(self.ledger.at, self._now), self.ledger.standing(driven=self.driven), self._usage
         running = standing == "running"
         occupied, idle = usage.shares(at)
-        limit_s = self.ledger.aim.left_s(self.ledger.searching_s(at))
+        limit_s = self.ledger.left_s(at)
         return {
             **self._numbers,
             **self.rows.remarks(None),
