@@ -9,6 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from tests.algos.rl.simulator import Simulator
 from tests.support import silent
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.search import FullRuns
@@ -883,3 +884,14 @@ def test_n_step_returns_do_not_run_from_a_game_cut_off_into_the_next(tmp_path):
     assert sample.rewards.tolist() == [[1.0]]
     for trial in (first, second):
         trial.close()
+
+
+def test_environments_of_a_trial_that_does_not_come_about_are_closed():
+    Simulator.running.clear()
+    with pytest.raises(InvalidInput, match="the port is taken"):
+        SB3("PPO", "WorkbenchSimulator-v0", n_envs=2, env_kwargs={"most": 1})
+    assert Simulator.running == []
+    no_layer = {"policy_kwargs": {"net_arch": [-1]}}
+    with pytest.raises(InvalidInput, match="PPO cannot play WorkbenchSimulator-v0 with these settings"):
+        SB3("PPO", "WorkbenchSimulator-v0", hyperparameters=no_layer)({}, 0)
+    assert Simulator.running == []

@@ -17,6 +17,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.device import torch_device
+from workbench.algos.rl.environment import all_or_none
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.phase import Phase
@@ -58,8 +59,8 @@ class SB3Trial:
         self.episodes = Episodes(settings.n_envs, settings.score_window)
         self._draws = Draws(_generators(torch_device(settings.device)))
         torch.set_num_threads(settings.torch_threads)
-        with self._draws.lent():
-            self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
+        with self._draws.lent(), all_or_none() as opened:
+            self.model = make_model(settings, opened(make_environments(settings, self.episodes)), self.seed)
         self.model.set_logger(Logger(None, []))
         vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
         if getattr(self.model, "replay_buffer", None) is not None:
