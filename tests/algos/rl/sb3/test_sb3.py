@@ -323,6 +323,36 @@ def test_progress_shows_life_and_what_it_raises_ends_the_phase(monkeypatch):
     trial.close()
 
 
+class Falters(gymnasium.Wrapper):
+    """Fails once, where it has taken the step and not told of it yet."""
+
+    steps = 0
+
+    def step(self, action):
+        Falters.steps += 1
+        told = self.env.step(action)
+        if Falters.steps == 40:
+            raise OSError("no answer")
+        return told
+
+
+@pytest.mark.parametrize("ended_by", ["progress", "the game"])
+def test_after_a_phase_that_was_cut_short_a_trial_trains_no_more(ended_by, monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.sb3.trial.PROGRESS_S", 0.0)
+    monkeypatch.setattr(Falters, "steps", 0)
+    trial = ppo(wrappers=[Falters])({}, 0)
+
+    def enough(metrics):
+        if ended_by == "progress" and metrics["frames"] == 20:
+            raise OSError("enough")
+
+    with pytest.raises(OSError, match="enough" if ended_by == "progress" else "no answer"):
+        trial.train_phase(enough)
+    with pytest.raises(RuntimeError, match="this trial has failed; start a new one"):
+        trial.train_phase(silent)
+    trial.close()
+
+
 def test_a_long_update_shows_life_as_well(monkeypatch):
     monkeypatch.setattr("workbench.algos.rl.sb3.trial.PROGRESS_S", 0.0)
     trial, seen = ppo(hyperparameters={**SMALL_PPO, "n_epochs": 5})({}, 0), []
