@@ -15,12 +15,15 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from tests.algos.rl.simulator import Simulator
+from tests.support import silent
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.environment import Recipe
 from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import Rules, find_game
+from workbench.algos.rl.hts.trial import HTS
 from workbench.algos.rl.model import make_model, network_name
 from workbench.algos.rl.playable import longest_of, readable
 from workbench.algos.rl.watch import watch
@@ -576,3 +579,27 @@ def test_a_command_that_names_the_module_may_import_it(own_module, tmp_path, cap
     assert "there is no module 'own_moduel'" in capsys.readouterr().err
     assert main([*command, "--import", "own_module"]) == 2
     assert "has nothing to confirm: no phase has ended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "together"), [(GA3C, {"n_groups": 1}), (HTS, {"n_executors": 1})])
+@pytest.mark.parametrize(
+    ("env_kwargs", "told"),
+    [({"most": 1}, "the port is taken"), ({"begins": False}, "no answer"), ({"first": np.nan}, "NaN")],
+)
+def test_environments_that_do_not_all_come_about_or_begin_are_closed(kind, together, env_kwargs, told):
+    Simulator.running.clear()
+    trial = kind("WorkbenchSimulator-v0", Budget(frames=9), n_agents=2, env_kwargs=env_kwargs, **together)({}, 0)
+    with pytest.raises((OSError, InvalidInput), match=told):
+        trial.train_phase(silent)
+    trial.close()
+    assert Simulator.running == []
+
+
+def test_an_environment_whose_wrapper_fails_is_closed():
+    def broken(env):
+        raise OSError("no screen")
+
+    Simulator.running.clear()
+    with pytest.raises(InvalidInput, match="no screen"):
+        Recipe("WorkbenchSimulator-v0", {}, [broken]).make()
+    assert Simulator.running == []

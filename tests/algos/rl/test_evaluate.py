@@ -13,7 +13,7 @@ from workbench.algos.rl import envs
 from workbench.algos.rl import evaluate as module
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint
-from workbench.algos.rl.evaluate import BA3C_PROTOCOL, GA3C_PROTOCOL, evaluate
+from workbench.algos.rl.evaluate import BA3C_PROTOCOL, GA3C_PROTOCOL, Evaluation, evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import make_model
@@ -54,6 +54,20 @@ def test_a_game_that_is_over_counts_no_more_while_others_are_played(monkeypatch)
     monkeypatch.setattr(module, "make_envs", lambda *given, **told: Scripted(2, ends))
     played = evaluate(make_model(GAME), GAME, 2)
     assert (played.returns.tolist(), played.lengths.tolist()) == ([1 + 2, 1 + 2 + 3 + 4 + 5], [2, 5])
+
+
+@pytest.mark.parametrize(
+    ("returns", "mean", "std"),
+    [
+        ([19.25, 19.4], 19.325, 0.075),
+        ([0.00042, 0.0004], 0.00041, 1e-5),
+        ([-0.0123456, -0.0123456], -0.0123, 0),
+        ([0, 0], 0, 0),
+    ],
+)
+def test_a_summary_tells_scores_of_any_size(returns, mean, std):
+    told = Evaluation(np.array(returns), np.ones(2, np.int64)).summary()
+    assert (told["mean"], told["std"]) == (mean, std)
 
 
 def test_evaluation_leaves_every_generator_and_weight_alone():

@@ -5,7 +5,7 @@ registered in a notebook's cell travels, with its class, wherever a trial that n
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,21 +67,48 @@ class Recipe:
                 f"environment {self.id} exists only as a vector environment: register its single form as well, "
                 f"gymnasium.register({name!r}, entry_point=…, vector_entry_point=…)"
             )
-        try:
-            env = gymnasium.make(name, **{**self.kwargs, **limit})
-            for wrap, settings in wraps:
-                env = wrap(env, **settings)
-        except Exception as err:  # noqa: BLE001  an environment is anybody's code
-            place = f" ({where})" if (where := place_of(err)) else ""
-            hint = f"; {how_to_register(self.id)}" if isinstance(err, _NOT_THERE) else ""
-            said = f"{one_line(err)}{place}{hint}"
-            raise InvalidInput(f"environment {self.id} cannot be made: {said}") from None
-        if not isinstance(env, gymnasium.Env):  # of a function that forgets its return
-            raise InvalidInput(
-                f"the last wrapper of environment {self.id} gave {short(env)}: it takes an environment and returns one"
-            )
-        refuse_wrappers(env, self.id)
+        with all_or_none() as opened:
+            try:
+                env = opened(gymnasium.make(name, **{**self.kwargs, **limit}))
+                for wrap, settings in wraps:
+                    env = wrap(env, **settings)
+            except Exception as err:  # noqa: BLE001  an environment is anybody's code
+                place = f" ({where})" if (where := place_of(err)) else ""
+                hint = f"; {how_to_register(self.id)}" if isinstance(err, _NOT_THERE) else ""
+                said = f"{one_line(err)}{place}{hint}"
+                raise InvalidInput(f"environment {self.id} cannot be made: {said}") from None
+            if not isinstance(env, gymnasium.Env):  # of a function that forgets its return
+                raise InvalidInput(
+                    f"the last wrapper of environment {self.id} gave {short(env)}: it takes an environment and returns "
+                    "one"
+                )
+            refuse_wrappers(env, self.id)
         return env
+
+
+Opened = Callable[[Any], Any]
+"""Notes, and gives back, what is to be closed."""
+
+
+@contextmanager
+def all_or_none() -> Iterator[Opened]:
+    """Give what is told of each environment as it is opened: where not all come about, those that have are closed.
+
+    A worker keeps one trial after another, and of many a simulator there may be but one on a machine.
+    """
+    with ExitStack() as opened:
+
+        def noted(env: Any) -> Any:
+            opened.callback(_close, env)
+            return env
+
+        yield noted
+        opened.pop_all()
+
+
+def _close(env: Any) -> None:
+    with suppress(Exception):  # why the others have not come about is what is to be told
+        env.close()
 
 
 def registered(name: str) -> bool:

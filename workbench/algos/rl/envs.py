@@ -22,6 +22,7 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workbench.algos.rl.emulators import keep_emulators, open_emulators
+from workbench.algos.rl.environment import all_or_none
 from workbench.algos.rl.frames import SCREEN, SIDE, STACK, Frames, own_frames_pay
 from workbench.algos.rl.games import ATARI_FRAMESKIP, DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.playable import by_the_interface, check_finite, readable
@@ -179,12 +180,13 @@ class GymnasiumEnvs:
 
     def __init__(self, game: Game, n_envs: int, seed: int, max_episode_frames: int | None) -> None:
         self.game, self.n_envs = game, n_envs
-        self._env: VectorEnv | None = _vector_env(game, n_envs, max_episode_frames)
         self._fresh = np.ones(n_envs, bool)
         self._ids = np.arange(n_envs)
         self._actions: np.ndarray | None = None
-        with by_the_interface(game.name):
-            self._first: np.ndarray | None = self._env.reset(seed=seed)[0]
+        with all_or_none() as opened:
+            self._env: VectorEnv | None = opened(_vector_env(game, n_envs, max_episode_frames))
+            with by_the_interface(game.name):
+                self._first: np.ndarray | None = self._env.reset(seed=seed)[0]
 
     def recv(self) -> Step:
         """Step every environment with the actions sent before."""
@@ -248,7 +250,8 @@ def _vector_env(game: Game, n_envs: int, max_episode_frames: int | None) -> Vect
         if env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP:
             return env
         env.close()
-    return SyncVectorEnv(
-        [lambda: _Untold(readable(recipe.make(max_episode_frames), recipe.id))] * n_envs,
-        autoreset_mode=AutoresetMode.NEXT_STEP,
-    )
+    with all_or_none() as opened:
+        return SyncVectorEnv(
+            [lambda: _Untold(readable(opened(recipe.make(max_episode_frames)), recipe.id))] * n_envs,
+            autoreset_mode=AutoresetMode.NEXT_STEP,
+        )

@@ -1,5 +1,6 @@
 """Evaluation: whole games with fixed weights, apart from training's environments and generators."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -47,12 +48,17 @@ class Evaluation:
         """Mean, spread and extremes, in JSON's types."""
         return {
             "n_episodes": len(self.returns),
-            "mean": round(self.mean, 3),
-            "std": round(self.std, 3),
+            "mean": _rounded(self.mean),
+            "std": _rounded(self.std),
             "lowest": float(self.returns.min()),
             "highest": float(self.returns.max()),
             "mean_length": round(float(self.lengths.mean()), 1),
         }
+
+
+def _rounded(score: float) -> float:
+    """Round to three decimals, or to as many digits where it is smaller: rewards of one's own may be of any size."""
+    return round(score, max(3, 2 - math.floor(math.log10(abs(score))))) if score else score
 
 
 @dataclass(frozen=True, slots=True)

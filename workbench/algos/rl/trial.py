@@ -141,8 +141,7 @@ class Trial(ABC):
         InvalidInput
             Games do not end.
         """
-        if self._failure is not None:
-            raise RuntimeError("this trial has failed; start a new one from its last checkpoint") from self._failure
+        refuse_failed(self._failure)
         torch.set_num_threads(self.settings.torch_threads)
         torch.backends.cudnn.deterministic = self.settings.repeatable  # the quickest convolutions are not
         try:
@@ -364,6 +363,12 @@ class Trial(ABC):
             "games": self.finished - self._phase.before["episodes"],
             **self.episodes.means(),
         } | reading.since(earlier)
+
+
+def refuse_failed(failure: BaseException | None) -> None:
+    """Refuse to train on after what has ended a phase in the midst of something."""
+    if failure is not None:
+        raise RuntimeError("this trial has failed; start a new one from its last checkpoint") from failure
 
 
 def anneal(trial: Trial, settings: RMSPropSettings) -> None:

@@ -53,6 +53,20 @@ def test_a_checkpoint_is_rank_0s_and_goes_on_with_new_ranks(tmp_path, how):
     close(again)
 
 
+def test_all_ranks_of_a_gang_that_loads_begin_anew_as_new_ones_do_however_many_updates_they_had_seen(tmp_path):
+    factory = cartpole(n_ranks=2)
+    ranks = ranks_of(factory)
+    train(ranks)
+    ranks[0].save(tmp_path)
+    ranks[0].load(tmp_path)  # of as many updates as the other rank has seen
+    again = ranks_of(factory)
+    again[0].load(tmp_path)
+    for gang in (ranks, again):
+        train(gang)
+    assert np.array_equal(weights(again[0]), weights(ranks[0]))
+    close([*ranks, *again])
+
+
 def test_a_gang_may_start_from_another_trials_checkpoint(tmp_path):
     other = GA3C("CartPole-v1", Budget(updates=4), n_agents=2, lockstep=True, min_games=1, max_episode_frames=9)({}, 1)
     other.train_phase(silent)

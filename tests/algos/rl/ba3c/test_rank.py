@@ -367,7 +367,7 @@ def test_data_points_a_second_are_of_the_time_since_the_last_reading():
 def test_a_rank_built_anew_in_mid_trial_does_not_draw_the_first_games_again():
     rank = cartpole(n_ranks=2).rank({}, 0, 1)
     first = rank._generators[0].random()
-    agreed = {"updates": 10, "steps": 80, "episodes": 4, "before": rank._phase.before}
+    agreed = {"updates": 10, "steps": 80, "episodes": 4, "before": rank._phase.before, "loads": 0}
     rank._open()
     rank._peers = SimpleNamespace(agree=lambda *given, **told: agreed, leave=lambda: None)
     rank._agree()

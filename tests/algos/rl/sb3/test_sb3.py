@@ -9,6 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from tests.algos.rl.simulator import Simulator
 from tests.support import silent
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.search import FullRuns
@@ -319,6 +320,36 @@ def test_progress_shows_life_and_what_it_raises_ends_the_phase(monkeypatch):
         trial.train_phase(enough)
     assert [m["frames"] for m in seen[:3]] == [1, 2, 3]
     assert all("returns" not in m for m in seen)
+    trial.close()
+
+
+class Falters(gymnasium.Wrapper):
+    """Fails once, where it has taken the step and not told of it yet."""
+
+    steps = 0
+
+    def step(self, action):
+        Falters.steps += 1
+        told = self.env.step(action)
+        if Falters.steps == 40:
+            raise OSError("no answer")
+        return told
+
+
+@pytest.mark.parametrize("ended_by", ["progress", "the game"])
+def test_after_a_phase_that_was_cut_short_a_trial_trains_no_more(ended_by, monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.sb3.trial.PROGRESS_S", 0.0)
+    monkeypatch.setattr(Falters, "steps", 0)
+    trial = ppo(wrappers=[Falters])({}, 0)
+
+    def enough(metrics):
+        if ended_by == "progress" and metrics["frames"] == 20:
+            raise OSError("enough")
+
+    with pytest.raises(OSError, match="enough" if ended_by == "progress" else "no answer"):
+        trial.train_phase(enough)
+    with pytest.raises(RuntimeError, match="this trial has failed; start a new one"):
+        trial.train_phase(silent)
     trial.close()
 
 
@@ -883,3 +914,14 @@ def test_n_step_returns_do_not_run_from_a_game_cut_off_into_the_next(tmp_path):
     assert sample.rewards.tolist() == [[1.0]]
     for trial in (first, second):
         trial.close()
+
+
+def test_environments_of_a_trial_that_does_not_come_about_are_closed():
+    Simulator.running.clear()
+    with pytest.raises(InvalidInput, match="the port is taken"):
+        SB3("PPO", "WorkbenchSimulator-v0", n_envs=2, env_kwargs={"most": 1})
+    assert Simulator.running == []
+    no_layer = {"policy_kwargs": {"net_arch": [-1]}}
+    with pytest.raises(InvalidInput, match="PPO cannot play WorkbenchSimulator-v0 with these settings"):
+        SB3("PPO", "WorkbenchSimulator-v0", hyperparameters=no_layer)({}, 0)
+    assert Simulator.running == []

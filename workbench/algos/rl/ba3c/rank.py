@@ -51,6 +51,7 @@ class BA3CTrial(Trial):
             self.seed = derived(seed, 4, rank)
             self._generators = [np.random.default_rng([self.seed, 1, 0])]
         self._steps = self._finished = 0  # of all ranks, as far as updates have told
+        self._loads = 0  # checkpoints that rank 0 has gone on from, as far as this rank knows
         self._copy: ActorCritic | None = None  # what acts in the place of weights that are served
         self.player = Player(settings, self.learner, self._segments, self._report_if_due)
         self._own_episodes = self.player.episodes
@@ -91,6 +92,7 @@ class BA3CTrial(Trial):
         """Go on from a checkpoint; see `Trial.load`."""
         super().load(path)
         self._steps, self._finished = self._steps_before, self.episodes.finished
+        self._loads += 1
 
     # -- a phase ----------------------------------------------------------------------------------------------
 
@@ -121,16 +123,17 @@ class BA3CTrial(Trial):
         """Take over rank 0's weights, statistics and counters, also of where the phase began."""
         state = _state(self.learner)
         own: dict[str, Any] = {"updates": self.learner.updates, "steps": self._steps, "episodes": self._finished}
-        own["before"] = self._phase.before
+        own |= {"before": self._phase.before, "loads": self._loads}
         agreed = self._peers.agree(own, state, self._report_if_due, reduces=not self.settings.has_server)
         self._steps, self._finished = agreed["steps"], agreed["episodes"]
         self._phase.load_state_dict(agreed["before"])
         self._phase.begin(self._counted(0.0))
-        if own["updates"] != agreed["updates"]:  # built anew in mid-trial: it must not play the first games again
+        # what it has played is of other weights; and one built anew in mid-trial must not play the first games again
+        if any(own[name] != agreed[name] for name in ("updates", "loads")):
             super().close()
             self._generators = [np.random.default_rng([self.seed, 1, 0, agreed["updates"]])]
             self._open()
-        self.learner.updates = agreed["updates"]
+        self.learner.updates, self._loads = agreed["updates"], agreed["loads"]
 
     def _run_by_all_reduce(self) -> None:
         """Average over all ranks; all take the same step, and know by the same sums when the phase is over."""

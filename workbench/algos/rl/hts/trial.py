@@ -30,6 +30,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from workbench.algos.rl.environment import all_or_none
 from workbench.algos.rl.envs import Envs
 from workbench.algos.rl.hts.executor import Executor
 from workbench.algos.rl.hts.ppo import proximal_update
@@ -170,7 +171,9 @@ class HTSTrial(Trial):
     def _open_group(self, n_agents: int) -> None:
         """Start one more executor's environments."""
         number = len(self._groups)
-        self._groups.append(Executor(self._start_envs(n_agents), self._generators[number], self.n_agents))
+        with all_or_none() as opened:
+            executor = Executor(opened(self._start_envs(n_agents)), self._generators[number], self.n_agents)
+        self._groups.append(executor)
 
     def _start_envs(self, n_agents: int) -> Envs:
         envs, step_time = super()._start_envs(n_agents), self.settings.step_time()

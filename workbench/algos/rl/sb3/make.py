@@ -13,6 +13,7 @@ from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from workbench.algos.rl.device import torch_device
+from workbench.algos.rl.environment import Opened, all_or_none
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.playable import by_the_interface, check_finite, counted_from_zero, cutting_in, sb3_plays
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
@@ -95,16 +96,16 @@ def counted(env: gymnasium.Env, episodes: Episodes, name: str) -> gymnasium.Env:
 
 def make_environments(settings: SB3Settings, episodes: Episodes) -> VecEnv:
     """Make the environments of a trial, whose games are counted into `episodes`."""
-    with _readable(settings):
-        env: VecEnv = DummyVecEnv([lambda: _game(settings, episodes)] * settings.n_envs)
+    with _readable(settings), all_or_none() as opened:
+        env: VecEnv = DummyVecEnv([lambda: _game(settings, episodes, opened)] * settings.n_envs)
         if settings.normalize:
             env = VecNormalize(env, gamma=settings.hyperparameters.get("gamma", 0.99))
         return env
 
 
-def _game(settings: SB3Settings, episodes: Episodes) -> gymnasium.Env:
+def _game(settings: SB3Settings, episodes: Episodes, opened: Opened) -> gymnasium.Env:
     """Make one environment; SB3 counts actions from 0, and asks no space where it begins."""
-    env = counted(settings.recipe.make(), episodes, settings.env)
+    env = counted(opened(settings.recipe.make()), episodes, settings.env)
     _refuse_spaces(settings, env)
     return counted_from_zero(env)
 

@@ -17,6 +17,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.device import torch_device
+from workbench.algos.rl.environment import all_or_none
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.phase import Phase
@@ -24,7 +25,7 @@ from workbench.algos.rl.playable import longest_of
 from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import PHASES, SB3Settings
-from workbench.algos.rl.trial import PROGRESS_S
+from workbench.algos.rl.trial import PROGRESS_S, refuse_failed
 from workbench.core.checks import plain_seed
 from workbench.core.protocols import MOST_RETURNS, Measured, Metrics, Progress
 from workbench.core.seeds import derived
@@ -58,8 +59,8 @@ class SB3Trial:
         self.episodes = Episodes(settings.n_envs, settings.score_window)
         self._draws = Draws(_generators(torch_device(settings.device)))
         torch.set_num_threads(settings.torch_threads)
-        with self._draws.lent():
-            self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
+        with self._draws.lent(), all_or_none() as opened:
+            self.model = make_model(settings, opened(make_environments(settings, self.episodes)), self.seed)
         self.model.set_logger(Logger(None, []))
         vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
         if getattr(self.model, "replay_buffer", None) is not None:
@@ -74,6 +75,7 @@ class SB3Trial:
             "cut it off, env_kwargs={'max_episode_steps': 1000}",
         )
         self._closed = False
+        self._failure: BaseException | None = None
 
     def train_phase(self, progress: Progress) -> Measured:
         """Learn until the phase's budget is spent and `min_games` games have ended in it.
@@ -81,7 +83,9 @@ class SB3Trial:
         Parameters
         ----------
         progress : callable
-            Called about twice a second with the metrics below as they are now. What it raises ends the phase.
+            Called about twice a second with the metrics below as they are now. What it raises ends the phase. After
+            that, as after whatever else ends one too soon, the trial trains no more: SB3 is between a step and what it
+            makes of it.
 
         Returns
         -------
@@ -98,20 +102,19 @@ class SB3Trial:
         InvalidInput
             Games do not end.
         """
+        refuse_failed(self._failure)
         torch.set_num_threads(self.settings.torch_threads)
         self._progress, self._began = progress, time.perf_counter()
         self._signed = self._began
         self._phase.begin(self._counted())
         self._closed = False
-        with self._draws.lent():
-            try:
-                self.model.learn(FOR_EVER, _PhaseCallback(self), log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
-            except _PhaseOver:
-                pass
-            except ValueError:  # torch's distributions refuse what is no number, and games give it back
-                self._refuse_nonsense()
-                raise
-        self._refuse_nonsense()
+        try:
+            with self._draws.lent():
+                self._learn()
+            self._refuse_nonsense()
+        except BaseException as end:
+            self._failure = end
+            raise
         before = int(self._phase.before["episodes"])
         return {
             **self._metrics(),
@@ -171,6 +174,15 @@ class SB3Trial:
         self._closed = True
 
     # -- inside a phase ---------------------------------------------------------------------------------------
+
+    def _learn(self) -> None:
+        try:
+            self.model.learn(FOR_EVER, _PhaseCallback(self), log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
+        except _PhaseOver:
+            pass
+        except ValueError:  # torch's distributions refuse what is no number, and games give it back
+            self._refuse_nonsense()
+            raise
 
     def is_over(self) -> bool:
         """Tell whether the phase is over; asked only between rollouts, so that none is cut short."""
