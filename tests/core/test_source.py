@@ -52,6 +52,17 @@ def test_the_mark_follows_what_the_code_does_and_not_how_it_is_told(tmp_path, mo
     assert mark(rate="2") != one  # two steps away: the factory names the trial, the trial the rate
 
 
+def test_of_several_definitions_of_a_name_the_mark_follows_the_one_in_use(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def mark(rate: str) -> str | None:
+        method = "class Net:\n    def rate(self):\n        return 7\n"  # as a network has train()
+        names = "    from math import log as rate\n    try:\n        pass\n    except OSError as rate:\n        pass\n"
+        return mark_of_module(tmp_path, monkeypatch, rate=rate, extra=f"{method}def aside():\n{names}")
+
+    assert mark("2") != mark("1")
+
+
 def test_the_mark_follows_the_objects_among_the_settings() -> None:
     searchers = [RandomSearcher(SPACE, seed=0), RandomSearcher(SPACE, seed=1), ListSearcher([{"lr": 0.1}] * 2)]
     random, seeded, listed = (source_mark(FullRuns(searcher, 2, 1)) for searcher in searchers)

@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any
 
 _DIGITS = 12
+_DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_HOLD_DEFINITIONS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 def source_mark(thing: Any) -> str | None:
@@ -66,8 +68,17 @@ def _within(whole: ast.AST | None, one: Any) -> ast.AST | None:
     """Find the definition of a class or function in code that has it, the last one of its name."""
     for name in one.__qualname__.split("."):
         if name != "<locals>" and whole is not None:
-            whole = next((node for node in reversed([*ast.walk(whole)]) if getattr(node, "name", None) == name), None)
+            whole = next((node for node in reversed([*_defined_in(whole)]) if node.name == name), None)
     return whole
+
+
+def _defined_in(scope: ast.AST) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Give the classes and functions of a scope, those under an ``if`` among them, those of scopes within it not."""
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, _DEFINITIONS):
+            yield node
+        elif isinstance(node, _HOLD_DEFINITIONS):
+            yield from _defined_in(node)
 
 
 def _in_its_cell(cls: type) -> ast.AST | None:
@@ -91,7 +102,7 @@ def _parsed(one: Any) -> ast.Module | None:
 
 def _without_docstrings(tree: ast.AST) -> ast.AST:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node, False):
+        if isinstance(node, _DEFINITIONS) and ast.get_docstring(node, False):
             node.body = node.body[1:] or [ast.Pass()]
     return tree
 
