@@ -1,8 +1,10 @@
 """The mark of the code: it follows what the code does, not how it is told."""
 
+import gc
 import importlib
 import linecache
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import ModuleType
 
@@ -93,6 +95,26 @@ def test_the_mark_follows_other_files_of_the_package_and_none_beyond(tmp_path, m
     assert one is not None
     assert mark(base=2) == one
     assert mark(rate=2) != one
+
+
+def test_studies_that_begin_at_once_in_threads_are_marked_as_one_alone_is() -> None:
+    scheduler = FullRuns(RandomSearcher(SPACE), 2, 1)
+    alone = source_mark(scheduler)
+    often, turn = gc.get_threshold(), sys.getswitchinterval()
+
+    def look_on(*_: object) -> None:
+        """Be Python that runs within the parser, as Dask's is at a collection: there another thread gets its turn."""
+
+    gc.callbacks.append(look_on)
+    try:
+        gc.set_threshold(5, 10**6, 10**6)
+        sys.setswitchinterval(1e-6)
+        with ThreadPoolExecutor(4) as pool:
+            assert {*pool.map(source_mark, [scheduler] * 40)} == {alone}
+    finally:
+        gc.callbacks.remove(look_on)
+        gc.set_threshold(*often)
+        sys.setswitchinterval(turn)
 
 
 def test_what_has_no_source_has_no_mark() -> None:

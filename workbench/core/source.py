@@ -6,6 +6,7 @@ import inspect
 import linecache
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any
 _DIGITS = 12
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _HOLD_DEFINITIONS = (ast.stmt, ast.excepthandler, ast.match_case)
+_PARSING = threading.Lock()  # where two threads parse at once Python 3.11's parser may fail, with a SystemError
 
 
 def source_mark(thing: Any) -> str | None:
@@ -95,7 +97,8 @@ def _in_its_cell(cls: type) -> ast.AST | None:
 def _parsed(one: Any) -> ast.Module | None:
     """Parse a module, a function or the text of a cell; ``None`` where it has no source."""
     try:
-        return ast.parse(textwrap.dedent(one if isinstance(one, str) else inspect.getsource(one)))
+        with _PARSING:
+            return ast.parse(textwrap.dedent(one if isinstance(one, str) else inspect.getsource(one)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
 
