@@ -1,8 +1,10 @@
 """The mark of the code: it follows what the code does, not how it is told."""
 
+import gc
 import importlib
 import linecache
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import ModuleType
 
@@ -52,6 +54,17 @@ def test_the_mark_follows_what_the_code_does_and_not_how_it_is_told(tmp_path, mo
     assert mark(rate="2") != one  # two steps away: the factory names the trial, the trial the rate
 
 
+def test_of_several_definitions_of_a_name_the_mark_follows_the_one_in_use(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def mark(rate: str) -> str | None:
+        method = "class Net:\n    def rate(self):\n        return 7\n"  # as a network has train()
+        names = "    from math import log as rate\n    try:\n        pass\n    except OSError as rate:\n        pass\n"
+        return mark_of_module(tmp_path, monkeypatch, rate=rate, extra=f"{method}def aside():\n{names}")
+
+    assert mark("2") != mark("1")
+
+
 def test_the_mark_follows_the_objects_among_the_settings() -> None:
     searchers = [RandomSearcher(SPACE, seed=0), RandomSearcher(SPACE, seed=1), ListSearcher([{"lr": 0.1}] * 2)]
     random, seeded, listed = (source_mark(FullRuns(searcher, 2, 1)) for searcher in searchers)
@@ -82,6 +95,26 @@ def test_the_mark_follows_other_files_of_the_package_and_none_beyond(tmp_path, m
     assert one is not None
     assert mark(base=2) == one
     assert mark(rate=2) != one
+
+
+def test_studies_that_begin_at_once_in_threads_are_marked_as_one_alone_is() -> None:
+    scheduler = FullRuns(RandomSearcher(SPACE), 2, 1)
+    alone = source_mark(scheduler)
+    often, turn = gc.get_threshold(), sys.getswitchinterval()
+
+    def look_on(*_: object) -> None:
+        """Be Python that runs within the parser, as Dask's is at a collection: there another thread gets its turn."""
+
+    gc.callbacks.append(look_on)
+    try:
+        gc.set_threshold(5, 10**6, 10**6)
+        sys.setswitchinterval(1e-6)
+        with ThreadPoolExecutor(4) as pool:
+            assert {*pool.map(source_mark, [scheduler] * 40)} == {alone}
+    finally:
+        gc.callbacks.remove(look_on)
+        gc.set_threshold(*often)
+        sys.setswitchinterval(turn)
 
 
 def test_what_has_no_source_has_no_mark() -> None:

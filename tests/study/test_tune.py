@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests import own
 from tests.support import FROM_HERE
 from workbench import AttachedStudy, Function, HyperTrick, KnowledgeBase, LogUniform, Study, tune
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
+from workbench.knowledge.lock import claim
 from workbench.study.tune import _name_of
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
@@ -27,6 +29,14 @@ def test_a_number_of_configurations_is_tried_and_the_best_is_known(here) -> None
     assert found[0].spec["scheduler"]["kind"] == "hypertrick"
     assert found[0].best_score == pytest.approx(2 * found[0].best_config["lr"])
     assert len(found[0].frames.trials) == 4
+
+
+def test_calls_at_once_have_a_name_each(here) -> None:
+    with claim(here["db"], "forgetful"), ThreadPoolExecutor(3) as pool:  # whose study is not in the file yet
+        tuned = partial(tune, own.forgetful, SPACE, n_phases=2, **here)
+        found = list(pool.map(lambda n_trials: tuned(n_trials=n_trials), (1, 2, 3)))
+    assert {results.name for results in found} == {"forgetful-2", "forgetful-3", "forgetful-4"}
+    assert [len(results.frames.trials) for results in found] == [1, 2, 3]
 
 
 def test_the_same_call_goes_on_with_what_it_began(here) -> None:

@@ -6,12 +6,16 @@ import inspect
 import linecache
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
 _DIGITS = 12
+_DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_HOLD_DEFINITIONS = (ast.stmt, ast.excepthandler, ast.match_case)
+_PARSING = threading.Lock()  # where two threads parse at once Python 3.11's parser may fail, with a SystemError
 
 
 def source_mark(thing: Any) -> str | None:
@@ -66,8 +70,17 @@ def _within(whole: ast.AST | None, one: Any) -> ast.AST | None:
     """Find the definition of a class or function in code that has it, the last one of its name."""
     for name in one.__qualname__.split("."):
         if name != "<locals>" and whole is not None:
-            whole = next((node for node in reversed([*ast.walk(whole)]) if getattr(node, "name", None) == name), None)
+            whole = next((node for node in reversed([*_defined_in(whole)]) if node.name == name), None)
     return whole
+
+
+def _defined_in(scope: ast.AST) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Give the classes and functions of a scope, those under an ``if`` among them, those of scopes within it not."""
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, _DEFINITIONS):
+            yield node
+        elif isinstance(node, _HOLD_DEFINITIONS):
+            yield from _defined_in(node)
 
 
 def _in_its_cell(cls: type) -> ast.AST | None:
@@ -84,14 +97,15 @@ def _in_its_cell(cls: type) -> ast.AST | None:
 def _parsed(one: Any) -> ast.Module | None:
     """Parse a module, a function or the text of a cell; ``None`` where it has no source."""
     try:
-        return ast.parse(textwrap.dedent(one if isinstance(one, str) else inspect.getsource(one)))
+        with _PARSING:
+            return ast.parse(textwrap.dedent(one if isinstance(one, str) else inspect.getsource(one)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
 
 
 def _without_docstrings(tree: ast.AST) -> ast.AST:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node, False):
+        if isinstance(node, _DEFINITIONS) and ast.get_docstring(node, False):
             node.body = node.body[1:] or [ast.Pass()]
     return tree
 

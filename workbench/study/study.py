@@ -335,11 +335,12 @@ class Study:
 
 
 def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
-    """Return `name`, or ``name-2``, ``name-3``, … if the knowledge base holds a study of that name."""
-    from workbench.knowledge import names_taken
+    """Return `name`, or ``name-2``, ``name-3``, … where the knowledge base has, or is getting, such a study."""
+    from workbench.knowledge import driver_of, names_taken
 
-    taken = names_taken(db)
-    return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
+    taken, path = names_taken(db), db_path(db)
+    names = chain([name], (f"{name}-{i}" for i in count(2)))
+    return next(n for n in names if n not in taken and driver_of(path, n) is None)
 
 
 def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.algos.search import ASHA, HyperTrick
 from workbench.core.domains import Domain
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.failures import unwrapped
 from workbench.core.places import DEFAULT_DB
 from workbench.core.protocols import Scheduler
-from workbench.study.run import see_through
+from workbench.study.run import StudyRun, see_through
 from workbench.study.study import Study, unique_name
 
 if TYPE_CHECKING:
@@ -86,13 +86,29 @@ def tune(
         scheduler = ASHA(space, _MOST_TRIALS, n_phases, variant="stopping", seed=seed)
     else:
         scheduler = HyperTrick(space, n_trials, n_phases, seed=seed)
-    if name is None:
-        name = _name_of(train) if resume else unique_name(_name_of(train), db)
     where: dict[str, Any] = {"db": db, "nodes": nodes, "seed": seed}
-    study = Study(name, scheduler, train, mode=mode, max_hours=hours, target_score=target_score, **where)
-    run = study.start(resume=resume)
+    aim: dict[str, Any] = {"mode": mode, "max_hours": hours, "target_score": target_score}
+
+    def named(name: str) -> Study:
+        return Study(name, scheduler, train, **aim, **where)
+
+    if name is None and not resume:
+        run = _begun(named, _name_of(train), db)
+    else:
+        run = named(name or _name_of(train)).start(resume=resume)
     see_through(run, run.follow)
     return run.results()
+
+
+def _begun(named: Callable[[str], Study], name: str, db: str | Path) -> StudyRun:
+    """Begin a study under the next name that is free, and the one after it where another takes that meanwhile."""
+    while True:
+        study = named(unique_name(name, db))
+        try:
+            return study.start()
+        except StudyError:
+            if unique_name(study.name, db) == study.name:  # its name was not what it was refused for
+                raise
 
 
 def _name_of(train: Any) -> str:
