@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import expected_completion_rate
-from workbench.cluster.attempts import Attempt
-from workbench.cluster.slots import Slot
 from workbench.core.drive import Ledger, TrialState, drive
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
@@ -72,8 +70,7 @@ def test_a_gang_is_as_slow_as_its_slowest_and_has_as_many_accidents_as_all_of_it
         alone, gang = (hazards.draw(np.random.default_rng(0), n_ranks)[0] for n_ranks in (1, 4))
         assert gang == pytest.approx(alone / 4)
         clusters = [VirtualCluster(4, hazards=hazards, n_ranks=n_ranks) for n_ranks in (1, 4)]
-        first = Attempt(Job(0, 0, {}, 0), 0, Slot(0, (0,), ("n",)), 0.0, False, 0)
-        alone, gang = (SimulatedExecutor(Steady(), cluster)._accident(first)[0] for cluster in clusters)
+        alone, gang = (cluster.accident(trial=0, phase=0, attempt=0)[0] for cluster in clusters)
         assert gang == pytest.approx(alone / 4)
 
 
@@ -100,7 +97,7 @@ def test_the_last_progress_is_told_before_its_phase_has_ended() -> None:
 @pytest.mark.parametrize(("lasts", "told"), [(5.0, [0.0, 1.0]), (0.5, [])])
 def test_an_attempt_that_is_lost_has_told_what_came_until_then(monkeypatch, what, found_s, lasts, told) -> None:
     """Points come after 1 + 2, 1 + 4 and 1 + 6 s: what goes wrong after 5 s leaves two, and while it starts none."""
-    monkeypatch.setattr(SimulatedExecutor, "_accident", lambda self, attempt: (lasts, what))
+    monkeypatch.setattr(VirtualCluster, "accident", lambda self, trial, phase, attempt: (lasts, what))
     cluster = VirtualCluster(1, startup_s=1.0, hazards=Hazards(crash_rate=1.0, stall_s=7.0, max_retries=0))
     executor = SimulatedExecutor(Telling(seconds=6.0), cluster)
     executor.open(0.0)
@@ -294,19 +291,16 @@ def test_accidents_share_no_draws_with_configurations_and_node_speeds() -> None:
     """A list of numbers loses its last zeros as a seed, and the first attempts of all are made of zeros."""
     hazards = Hazards(crash_rate=1.0)
     for seed in range(20):
-        executor = SimulatedExecutor(Steady(), VirtualCluster(1, hazards=hazards, seed=seed))
-        job = Job(0, 0, {}, 0)
-        accidents = {executor._accident(Attempt(job, 0, Slot(0, (0,), ("n",)), 0.0, False, 0))[0]}
+        accidents = {VirtualCluster(1, hazards=hazards, seed=seed).accident(trial=0, phase=0, attempt=0)[0]}
         for others in (seed, [seed, 0], [seed, 2], [seed, 0, 0, 1]):
             assert hazards.draw(np.random.default_rng(others), 1)[0] not in accidents
 
 
 def test_every_attempt_at_every_phase_of_every_trial_has_an_accident_of_its_own() -> None:
-    executor = SimulatedExecutor(Steady(), VirtualCluster(1, hazards=Hazards(crash_rate=1.0)))
+    cluster = VirtualCluster(1, hazards=Hazards(crash_rate=1.0))
 
-    def crash(trial: int, phase: int, number: int) -> float:
-        slot = Slot(0, (0,), ("n",))
-        return executor._accident(Attempt(Job(trial, phase, {}, 0), number, slot, 0.0, False, 0))[0]
+    def crash(*attempt: int) -> float:
+        return cluster.accident(*attempt)[0]
 
     attempts = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
     assert len({crash(*attempt) for attempt in attempts}) == 4

@@ -312,18 +312,18 @@ def _asked(scheduler: Scheduler, ledger: Ledger) -> Run | None:
 
 def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
     """Hand a report to the scheduler; of trials that run for a person it does not hear, the loop answers itself."""
-    left = ledger.own_phases(report.trial)
-    if left is None:
+    trial = ledger.trials[report.trial]
+    if not trial.own:
         scores = getattr(scheduler, "scores_in_reasons", ())
         decisions = answered(scheduler, ledger.aim.inward(report), partial(_state_in, ledger))
         return (
-            {trial: ledger.aim.outward(decision, scores) for trial, decision in decisions.items()}
+            {number: ledger.aim.outward(decision, scores) for number, decision in decisions.items()}
             if scores
             else decisions
         )
-    if report.failed or left <= 1:
+    if report.failed or trial.own_phases <= 1:
         return {report.trial: Decision(Verdict.STOP, {"mode": "failed" if report.failed else "extended"})}
-    return {report.trial: Decision(Verdict.CONTINUE, {"mode": "extended", "phases_left": left - 1})}
+    return {report.trial: Decision(Verdict.CONTINUE, {"mode": "extended", "phases_left": trial.own_phases - 1})}
 
 
 def _decision_events(

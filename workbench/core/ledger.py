@@ -306,11 +306,6 @@ class Ledger:
         """Tell where a trial stands."""
         return self.trials[number].state
 
-    def own_phases(self, number: int) -> int | None:
-        """Tell how many phases a trial still runs for a person; ``None`` if it is the scheduler's."""
-        trial = self.trials[number]
-        return trial.own_phases if trial.own else None
-
     def phases_left(self, size: Size) -> tuple[float, float] | None:
         """Estimate how many phases of a study of this size are still to end: low, high; ``None`` if it is unknown.
 

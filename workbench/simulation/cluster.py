@@ -117,6 +117,14 @@ class VirtualCluster:
         rng = np.random.default_rng([self.seed, 2])
         return [float(speed) for speed in np.exp(self.speed_spread * rng.normal(size=self.nodes))]
 
+    def accident(self, trial: int, phase: int, attempt: int) -> tuple[float, str]:
+        """Draw what goes wrong with an attempt at a phase, and when; see `Hazards.draw`. Each has draws of its own."""
+        if not self.hazards.any:
+            return math.inf, ""
+        # as a list its last zeros would not count: the first attempt would share the draws of configurations
+        identity = np.random.SeedSequence(self.seed, spawn_key=(2, trial, phase, attempt))
+        return self.hazards.draw(np.random.default_rng(identity), self.n_ranks)
+
     def slot_speeds(self) -> list[float]:
         """Give the speed of every slot."""
         workers = [speed for speed in self.node_speeds() for _ in range(self.slots_per_node)]

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-
 from workbench.cluster.attempts import Attempt, Attempts, Submit
 from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slot
@@ -68,7 +66,6 @@ class SimulatedExecutor:
         self.speeds = cluster.slot_speeds()
         self._now = 0.0
         self._book = Attempts(cluster.hazards.max_retries)
-        self._safe = not cluster.hazards.any
         self._run = model.run if isinstance(model, JobModel) else _scored(model)
         self._agenda: list[_Entry] = []  # heap: what happens next comes first
         self._tie = count()
@@ -156,7 +153,7 @@ class SimulatedExecutor:
         seconds = delay_s + ran.seconds / self.speeds[attempt.slot.index]
         if not 0 <= seconds < math.inf:
             raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
-        lasts, what = (math.inf, "") if self._safe else self._accident(attempt)
+        lasts, what = self.cluster.accident(job.trial, job.phase, attempt.number)
         for n, metrics in enumerate(ran.points, 1):
             after_s = min(delay_s + (seconds - delay_s) * n / len(ran.points), seconds)  # rounding must not pass it
             if after_s <= lasts:
@@ -166,13 +163,6 @@ class SimulatedExecutor:
             self._enter(found_s, self._lose, attempt, what)
         else:
             self._enter(seconds, self._end, attempt, (ran, seconds))
-
-    def _accident(self, attempt: Attempt) -> tuple[float, str]:
-        """Draw what goes wrong with an attempt, and when."""
-        identity = np.random.SeedSequence(
-            self.cluster.seed, spawn_key=(2, attempt.job.trial, attempt.job.phase, attempt.number)
-        )  # as a list its last zeros would not count: the first attempt would share the draws of configurations
-        return self.cluster.hazards.draw(np.random.default_rng(identity), self.cluster.n_ranks)
 
     def _enter(self, after_s: float, happen: Callable[[Any, Any], None], about: Attempt | Slot, data: Any) -> None:
         heapq.heappush(self._agenda, (self._now + after_s, next(self._tie), happen, about, data))

@@ -4,26 +4,22 @@ import asyncio
 import sys
 import time
 from collections.abc import Generator
-from heapq import merge
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.errors import StudyError
 from workbench.core.places import db_path
-from workbench.core.protocols import BEGUN, TURNS, Event, Kind
-from workbench.core.record import size_of_record
-from workbench.study.progress import Progress, in_a_notebook
+from workbench.core.protocols import BEGUN, TURNS, Kind
+from workbench.study.progress import FollowedProgress, Progress, in_a_notebook
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.knowledge import Controls, Frames, RecordedStudy
-    from workbench.knowledge.reader import Seen
+    from workbench.knowledge import Controls, Frames
     from workbench.study.results import Results
     from workbench.viz.dashboard import Dashboard
 
 _LOOK_S = 0.2
-_GLANCE = 50_000  # metric points that a look goes back, at most: what trials reported last tells how fast they are
 
 
 class AttachedStudy:
@@ -57,12 +53,7 @@ class AttachedStudy:
         self.db = db_path(db).absolute()
         self.name = name
         with KnowledgeBase(self.db) as kb:
-            self._follow_from_the_start(kb[name])
-
-    def _follow_from_the_start(self, study: "RecordedStudy") -> None:
-        self._seen: Seen | None = None  # of its events
-        self._read = 0  # points
-        self._progress = Progress(size_of_record(study.spec))  # until the log's first event tells the size
+            self._followed = FollowedProgress(kb[name])
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
 
@@ -119,12 +110,12 @@ class AttachedStudy:
         return Controls(self.db, self.name)
 
     def __await__(self) -> Generator[Any, None, "AttachedStudy"]:
-        return self._awaited().__await__()
+        async def over() -> "AttachedStudy":
+            while not self.wait(0):  # in no thread, which could not be cancelled
+                await asyncio.sleep(_LOOK_S)
+            return self
 
-    async def _awaited(self) -> "AttachedStudy":
-        while not self.wait(0):  # in no thread, which could not be cancelled
-            await asyncio.sleep(_LOOK_S)
-        return self
+        return over().__await__()
 
     # -- looking ----------------------------------------------------------------------------------------------
 
@@ -137,25 +128,16 @@ class AttachedStudy:
         driven = self.running  # before its events are read, the last of which may be to come
         with KnowledgeBase(self.db) as kb:
             study = kb[self.name]
-            # before the events, which then tell of every trial that has reported
-            points, read, _ = study.points(("frames",), max(self._read, study.last_point - _GLANCE))
             try:
-                events, self._seen = study.events_since(self._seen)
+                with database_errors(self.db):
+                    self._followed.look(study)
             except StudyError:  # another has taken its place
-                self._follow_from_the_start(study)
+                self._followed = FollowedProgress(study)
                 return self.progress
-            self._read = read
-        reports = (
-            Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {"frames": frames}})
-            for trial, phase, at, _, frames in points[points["name"] == 0].tolist()
-        )
-        with database_errors(self.db):
-            for event in merge(reports, events, key=lambda event: event.at):
-                self._progress.see(event)
-        self._progress.pass_to(points["at"].max(initial=0.0))
+        progress = self._followed.progress
         driven = driven or self.running  # by one that has come meanwhile
-        self._progress.go_on(driven=driven, in_real_time=not study.spec.get("simulated"))
-        return self._progress
+        progress.go_on(driven=driven, in_real_time=not study.spec.get("simulated"))
+        return progress
 
     def frames(self) -> "Frames":
         """Read the study's frames as they stand now."""

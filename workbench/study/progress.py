@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import merge
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,16 @@ from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState, share_of
 from workbench.core.living import NO_SLOT, LivingSlots
 from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.record import size_of_record
 from workbench.core.size import Size
 
 if TYPE_CHECKING:
-    from workbench.knowledge import StudyLog
+    from workbench.knowledge import RecordedStudy, StudyLog
+    from workbench.knowledge.reader import Seen
 
 _DISK_RETRY_S = 2.0
 _BAR = 12  # characters
+_GLANCE = 50_000  # metric points that a look goes back, at most: what trials reported last tells how fast they are
 
 
 @dataclass
@@ -204,6 +208,41 @@ class Progress:
         return f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {phases}{fps}{eta}{over}"
 
     __repr__ = __str__
+
+
+class FollowedProgress:
+    """The progress of a study that others drive, read off its log look by look.
+
+    Attributes
+    ----------
+    progress : Progress
+        As of the last look.
+    """
+
+    def __init__(self, study: "RecordedStudy") -> None:
+        self.progress = Progress(size_of_record(study.spec))  # until the log's first event tells the size
+        self._seen: Seen | None = None  # of its events
+        self._read = 0  # points
+
+    def look(self, study: "RecordedStudy") -> None:
+        """Take in what its log has told since the last look.
+
+        Raises
+        ------
+        StudyError
+            Another study has taken its place.
+        """
+        # before the events, which then tell of every trial that has reported
+        points, read, _ = study.points(("frames",), max(self._read, study.last_point - _GLANCE))
+        events, self._seen = study.events_since(self._seen)
+        self._read = read
+        reports = (
+            Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {"frames": frames}})
+            for trial, phase, at, _, frames in points[points["name"] == 0].tolist()
+        )
+        for event in merge(reports, events, key=lambda event: event.at):
+            self.progress.see(event)
+        self.progress.pass_to(points["at"].max(initial=0.0))
 
 
 class WatchedLog:

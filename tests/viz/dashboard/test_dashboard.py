@@ -270,10 +270,10 @@ def test_a_stored_page_that_cannot_be_drawn_ends_no_thread(board, log, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(board, "_html", lambda: 1 / 0)
         board.refresh()
-        board._store(now=True)
+        board._stored.update(now=True)
         board.refresh()
         assert board.error == "ZeroDivisionError: division by zero"
-    board._store(now=True)
+    board._stored.update(now=True)
     board.refresh()
     assert board.error == ""
     cell.until("ended")

@@ -51,6 +51,8 @@ class Trial(ABC):
         Agents there may ever be; `n_agents` by default.
     n_segments : int, optional
         Room for experiences; a segment an agent by default.
+    agents_ready : float
+        Share of a group's agents that a step waits for; see `GA3C`.
     """
 
     resumes_midway = True
@@ -63,8 +65,10 @@ class Trial(ABC):
         n_groups: int = 1,
         most_agents: int | None = None,
         n_segments: int | None = None,
+        agents_ready: float = 1.0,
     ) -> None:
         self.settings, self.seed, self.n_groups = settings, plain_seed(seed), n_groups
+        self._agents_ready = agents_ready
         self.game = settings.found_game()
         self.clips_rewards = self.game.atari if settings.clip_rewards is None else settings.clip_rewards
         self.learner = _learner(settings, self.game, seed)
@@ -314,13 +318,9 @@ class Trial(ABC):
             n_agents,
             derived(self.seed, 2, len(self._groups), self._steps_before),
             s.rules,
-            batch_size=self._n_ready(n_agents),
+            batch_size=max(1, round(n_agents * self._agents_ready)),
             n_threads=-(-(s.emulator_threads or cores_a_slot()) // self.n_groups),
         )
-
-    def _n_ready(self, n_agents: int) -> int | None:
-        """Say how many of a group's environments a step waits for; ``None`` for all."""
-        return None
 
     def _counted(self, seconds: float) -> dict[str, float]:
         """Give the counters that a `Phase` looks at."""

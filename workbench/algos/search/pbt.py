@@ -100,7 +100,7 @@ class PBT:
     _trials: Trials = field(init=False, repr=False, compare=False)
     _members: "list[Member]" = field(init=False, repr=False, compare=False)
     _member_of: "dict[int, Member]" = field(init=False, default_factory=dict, repr=False, compare=False)
-    _waiting: "list[tuple[int, int, Member]]" = field(init=False, default_factory=list, repr=False, compare=False)
+    _waiting: "list[Member]" = field(init=False, repr=False, compare=False)  # for a node, the longest first
     _past: dict[int, tuple[list[float], list[float]]] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )  # trial → the last scores and returns of the weights that it trained
@@ -131,11 +131,9 @@ class PBT:
             raise InvalidInput("PBT needs one or more positive factors, got none: try (0.8, 1.2)")
         self._space: Space = space
         self._rng = scheduler_generator(self.seed)
-        self._turn = 0  # counts who has waited
         self._trials = Trials(self.searcher, self.population)
         self._members = [Member(i) for i in range(self._trials.n_left)]
-        for member in self._members:
-            self._queue(member)
+        self._waiting = list(self._members)
 
     @property
     def moves_weights(self) -> bool:
@@ -177,29 +175,24 @@ class PBT:
         """Take up the member that is furthest behind; among equals the one that has waited longest."""
         if not self._waiting:
             return None
-        entry = min(self._waiting)
-        self._waiting.remove(entry)
-        member = entry[2]
+        member = min(self._waiting, key=lambda waiting: waiting.phase)
+        self._waiting.remove(member)
         if member.heir is not None:
             run = self._trials.child(*member.heir, member.phase)
             member.scores, member.returns = self._past[member.heir[1]]
             member.heir = None
         elif member.trial is not None:
             run = self._trials.resume(member.trial)
+        elif (first := self._trials.new()) is not None:
+            run = first
+            self._space.validate(run.config)
         else:
-            run = self._first()
-        member.trial = run.trial
-        self._member_of[run.trial] = member
-        return run
-
-    def _first(self) -> Run:
-        run = self._trials.new()
-        if run is None:
             raise SchedulerError(
                 f"the searcher ran out before all {len(self._members)} members had begun: "
                 "one that can run out needs a length"
             )
-        self._space.validate(run.config)
+        member.trial = run.trial
+        self._member_of[run.trial] = member
         return run
 
     def tell(self, report: Report) -> Mapping[int, Decision]:
@@ -238,11 +231,11 @@ class PBT:
 
     def _go_on(self, member: "Member", why: Mapping[str, Any]) -> Decision:
         """Continue, unless a member that is behind waits for a node."""
-        if not self._waiting or min(self._waiting)[0] >= member.phase:
+        if all(waiting.phase >= member.phase for waiting in self._waiting):
             return Decision(Verdict.CONTINUE, why)
         assert member.trial is not None  # it has just reported
         self._trials.rest(member.trial)
-        self._queue(member)
+        self._waiting.append(member)
         return Decision(Verdict.PAUSE, why)
 
     def _copy(self, member: "Member", donor: "Member", why: Mapping[str, Any]) -> Decision:
@@ -259,7 +252,7 @@ class PBT:
         member.scores, member.returns = self._past[source.weights]
         member.weights = source.weights
         member.heir = (self._changed(member, config) if self.explore else config, source.weights)
-        self._queue(member)
+        self._waiting.append(member)
         return Decision(Verdict.STOP, {**why, "donor": source.weights})
 
     def _takes_config(self, member: "Member", donor: "Member") -> bool:
@@ -268,7 +261,7 @@ class PBT:
 
     def _replace_failed(self, member: "Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
-        self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
+        self._waiting = [other for other in self._waiting if other is not member]  # a person may stop who waits
         saviours = self._saviours(member)
         ranked = [other for other in saviours if self._measured(other)] or saviours
         top = ranked[: max(1, floored(self.share * len(ranked)))]
@@ -332,10 +325,6 @@ class PBT:
         else:
             changed = self._space.perturb(config, self.factors, self._rng)
         return self._space.redraw(changed, self.resample, self._rng) if self.resample else changed
-
-    def _queue(self, member: "Member") -> None:
-        self._waiting.append((member.phase, self._turn, member))
-        self._turn += 1
 
 
 @dataclass(eq=False)

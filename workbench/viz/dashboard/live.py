@@ -43,7 +43,6 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     _thread: threading.Thread | None = None
     _told = False  # whether there was news at the last look: the beat after it tells a view that missed them
-    _undrawn = ""  # why the stored page could not be drawn
     _is_read = True  # what is shown; a long log is read by the thread, beside the front end that comes up
 
     def __init__(self, title: str, refresh_s: float) -> None:
@@ -106,21 +105,12 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         while not self._closing:
             with self._lock:
                 over = self._look()
-            self._store(now=over)
+            if self._is_read:  # else there is nothing to draw yet
+                self._stored.update(now=over)
             self._wake.wait(max(self._refresh_s, _RARELY_S) if over else self._refresh_s)
             self._wake.clear()
-        self._store(now=True)
-
-    def _store(self, *, now: bool) -> None:
-        """Bring the stored page up to date; of a log that cannot be read yet there is nothing to draw."""
-        if not self._is_read:
-            return
-        try:
-            self._stored.update(now=now)
-            if not self._stored.outdated:
-                self._undrawn = ""
-        except Exception as err:  # noqa: BLE001  nothing ends the thread
-            self._stored.outdated, self._undrawn = True, one_line(err)
+        if self._is_read:
+            self._stored.update(now=True)
 
     def _look(self) -> bool:
         """Take in the news and send them; tell whether all has ended. Called with the lock held.
@@ -128,7 +118,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         Quiet looks beat. After the end one does and the rest are silent: a server takes a kernel that speaks for one in
         use, and keeps what it says for pages that have been closed.
         """
-        trouble = self._undrawn
+        trouble = self._stored.error
         try:
             self._take()
         except Exception as err:  # noqa: BLE001  a viewer must outlive a file that is moved, locked or replaced

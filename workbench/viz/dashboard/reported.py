@@ -38,7 +38,7 @@ class Reported:
     def see(self, event: Event) -> None:
         """Take in what the ledger has taken in."""
         if event.trial is not None:
-            own = event.kind is Kind.PHASE_ENDED and self._ledger.own_phases(event.trial) is not None
+            own = event.kind is Kind.PHASE_ENDED and self._ledger.trials[event.trial].own
             self._unplaced.append((event, _leaves(event, self._ledger), own))
         elif event.kind is Kind.STUDY_RESUMED:
             self._unplaced.append((event, False, False))

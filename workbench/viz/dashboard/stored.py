@@ -6,6 +6,8 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+from workbench.core.measured import one_line
+
 VIEW = "application/vnd.jupyter.widget-view+json"
 _EVERY_S = 20.0  # between two pages while the study runs
 
@@ -29,13 +31,15 @@ class Stored:
     ----------
     outdated : bool
         Whether there is news since the page was drawn; without, it is not drawn again.
+    error : str
+        Why the last page could not be drawn; empty when all is well.
     """
 
     def __init__(self, key: str, name: str, draw: Callable[[], str]) -> None:
         self._key, self._name, self._draw = key, name, draw
         self._shown: list[Any] = []  # display handles
         self._last, self._due = "", 0.0
-        self.outdated = True
+        self.outdated, self.error = True, ""
 
     def show(self, view: dict[str, Any], *, drawn: bool = True) -> None:
         """Show the page and, below it, the view that hides it; if not `drawn`, the page follows with an `update`."""
@@ -52,7 +56,11 @@ class Stored:
         if not self._shown or not self.outdated or (not now and time.monotonic() < self._due):
             return
         self._due, self.outdated = time.monotonic() + _EVERY_S, False
-        drawn = self._draw()
+        try:
+            drawn, self.error = self._draw(), ""
+        except Exception as err:  # noqa: BLE001  nothing ends the thread that looks
+            self.outdated, self.error = True, one_line(err)
+            return
         if drawn == self._last:
             return
         self._last = drawn

@@ -193,7 +193,14 @@ class GA3CTrial(Trial):
         self._adjuster: Adjuster | None = None
         if s.adjust_every_s is not None:
             self._adjuster = Adjuster(self.mix, np.random.default_rng([plain_seed(seed), 3]), most_of_each)
-        super().__init__(s, seed, n_groups=self.mix.groups, most_agents=most, n_segments=most + self._waiting)
+        super().__init__(
+            s,
+            seed,
+            n_groups=self.mix.groups,
+            most_agents=most,
+            n_segments=most + self._waiting,
+            agents_ready=1.0 if s.lockstep else s.agents_ready,
+        )
         self._queues = Queues(self._waiting)
         self._gathered: list[int] = []  # by the deterministic mode, as a trainer's segments and pool
         self._pool = Pool()
@@ -219,10 +226,6 @@ class GA3CTrial(Trial):
         self._queues.add_free(range(first, first + n_agents))
         self._queues.predictions.add_client()
         super()._open_group(n_agents)
-
-    def _n_ready(self, n_agents: int) -> int:
-        share = 1.0 if self.settings.lockstep else self.settings.agents_ready
-        return max(1, round(n_agents * share))
 
     def _run(self) -> None:
         if self.settings.lockstep:

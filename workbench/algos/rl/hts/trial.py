@@ -31,7 +31,6 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from workbench.algos.rl.environment import all_or_none
-from workbench.algos.rl.envs import Envs
 from workbench.algos.rl.hts.executor import Executor
 from workbench.algos.rl.hts.ppo import proximal_update
 from workbench.algos.rl.hts.step_time import Law, SlowEnvs, StepTime
@@ -170,16 +169,12 @@ class HTSTrial(Trial):
 
     def _open_group(self, n_agents: int) -> None:
         """Start one more executor's environments."""
-        number = len(self._groups)
+        number, step_time = len(self._groups), self.settings.step_time()
         with all_or_none() as opened:
-            executor = Executor(opened(self._start_envs(n_agents)), self._generators[number], self.n_agents)
-        self._groups.append(executor)
-
-    def _start_envs(self, n_agents: int) -> Envs:
-        envs, step_time = super()._start_envs(n_agents), self.settings.step_time()
-        if step_time.mean_s == 0:
-            return envs
-        return SlowEnvs(envs, step_time, np.random.default_rng([self.seed, 4, len(self._groups)]))
+            envs = opened(self._start_envs(n_agents))
+            if step_time.mean_s > 0:
+                envs = SlowEnvs(envs, step_time, np.random.default_rng([self.seed, 4, number]))
+            self._groups.append(Executor(envs, self._generators[number], self.n_agents))
 
     def _run(self) -> None:
         self._learning_s, self._learnings = 0.0, 0
