@@ -93,6 +93,60 @@ def test_a_failed_member_copies_one_that_is_yet_to_report_where_there_is_no_othe
     assert [(r.trial, r.parent) for r in (scheduler.ask(), scheduler.ask())] == [(2, 0), (3, 0)]
 
 
+def copied(scheduler, score, rng) -> float:
+    """Share of the members that copy after a phase, all reporting once a phase; ``score(trial, parent, phase)``."""
+    going = [scheduler.ask() for _ in range(scheduler.population)]
+    copies = 0
+    for phase in range(scheduler.n_phases):
+        for k in rng.permutation(len(going)):
+            trial, parent = going[k].trial, going[k].parent
+            if told(scheduler, trial, phase, score(trial, parent, phase)) == ("stop", "exploited"):
+                copies, going[k] = copies + 1, scheduler.ask()
+    return copies / len(going) / (scheduler.n_phases - 1)
+
+
+def copied_where_copies_are_evaluated_at_once(n, n_phases, score, rng) -> float:
+    """The same under Algorithm 1 to the letter, with truncation: a copy has a score of its own from the beginning."""
+    trials, scores, copies = list(range(n)), np.full(n, -math.inf), 0
+    for phase in range(n_phases):
+        for k in rng.permutation(n):
+            scores[k] = score(trials[k], None, phase)
+            ranked = sorted(np.flatnonzero(scores > -math.inf), key=lambda member: -scores[member])
+            n_top = len(ranked) // 5
+            if phase < n_phases - 1 and n_top and k in ranked[-n_top:]:
+                donor = trials[ranked[rng.integers(n_top)]]
+                copies, trials[k] = copies + 1, n + copies
+                scores[k] = score(trials[k], donor, phase)
+    return copies / n / (n_phases - 1)
+
+
+@pytest.mark.parametrize(
+    ("rise", "lasting", "noise", "most"), [(1.0, 0.0, 1.0, 1.4), (0.2, 1.0, 0.3, 1.4), (0.0, 0.0, 1.0, 2.3)]
+)
+@pytest.mark.parametrize("n", [10, 20, 40])
+def test_about_as_many_copy_as_where_a_copy_is_evaluated_at_once(n, rise, lasting, noise, most) -> None:
+    """Where scores rise, or members differ for good, two to three times as many had copied."""
+    rng, skill = np.random.default_rng(n), {}
+
+    def score(trial, parent, phase) -> float:
+        if trial not in skill:
+            skill[trial] = rng.normal() if parent is None else skill[parent] + rng.normal(0, 0.1)
+        return lasting * skill[trial] + rise * phase + rng.normal(0, noise)
+
+    ours, theirs = [], []
+    for seed in range(10):
+        skill.clear()
+        ours.append(copied(PBT(SPACE, n, 10, seed=seed), score, rng))
+        skill.clear()
+        theirs.append(copied_where_copies_are_evaluated_at_once(n, 10, score, rng))
+    assert 0.6 < np.mean(ours) / np.mean(theirs) < most
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_on_a_plateau_a_share_copies_and_not_the_same_members_again_and_again(n) -> None:
+    assert 0.1 < copied(PBT(SPACE, n, 12), lambda *_: 1.0, np.random.default_rng(0)) < 0.35
+
+
 @pytest.mark.parametrize("nodes", [10, 2])
 def test_weights_go_on_being_trained_however_much_luck_there_is_in_scores(nodes) -> None:
     """A phase adds 1 to a score whose noise is 3: of 20 phases weights had seen 4 to 16, ever again the same ones."""

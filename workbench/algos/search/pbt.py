@@ -29,10 +29,11 @@ class PBT:
     parent is the donor's and whose first phase is the member's next one. The log thus holds every lineage. Members are
     judged asynchronously, each against the latest scores of the others (Algorithm 1). The paper evaluates a copy at
     once; here its first phase does: until it has reported, none is held against it and none copies it. With its
-    donor's score it would hand on for ever a lucky one that no weights came to again.
+    donor's score it would hand on for ever a lucky one that no weights came to again. As many copy as in the paper's
+    algorithm where scores rise or differences between members last; where they are noise alone, up to twice as many.
 
-    The paper says nothing of equal scores. The member with the lower number ranks higher: on a plateau, where all are
-    equal, ``truncation`` copies at its usual rate; ``t-test`` and ``tournament`` copy nobody.
+    The paper says nothing of equal scores. The latest copy ranks higher, then the lower number: on a plateau, where all
+    are equal, ``truncation`` copies at its usual rate, in turns; ``t-test`` and ``tournament`` copy nobody.
 
     Where there are fewer nodes than members, members take turns: one that ends a phase is paused while another waits
     that is behind it. A copy is made when the member goes on: where its donor went on meanwhile, of the newer weights.
@@ -53,7 +54,8 @@ class PBT:
     explore : bool
         Change the hyperparameters; false is the ablation "exploit only".
     share : float
-        Of the population, for ``truncation``; at most a half. At least one member once all have reported.
+        Of those whose score is of their own weights, for ``truncation``; at most a half. At least one member once all
+        have reported.
     level : float
         Of the t-test.
     last_scores : int
@@ -180,7 +182,7 @@ class PBT:
         if member.heir is not None:
             run = self._trials.child(*member.heir, member.phase)
             member.scores, member.returns = self._past[member.heir[1]]
-            member.heir = None
+            member.heir, member.since = None, member.phase
         elif member.trial is not None:
             run = self._trials.resume(member.trial)
         elif (first := self._trials.new()) is not None:
@@ -313,10 +315,10 @@ class PBT:
         return (other if p is not None and p < self.level else None), why if p is None else {**why, "p_value": p}
 
     def _n_top(self, member: "Member", n_ranked: int) -> int:
-        """How many of those ranked are the top, and the bottom: a share of all who reported, one once all have."""
-        reported = [bool(rival.scores) for rival in self._rivals(member) if not rival.over]
-        n = floored(self.share * sum(reported))
-        return min(max(n, 1) if all(reported) else n, n_ranked // 2)
+        """How many of those ranked are the top, and the bottom: a share, one at least once all have reported."""
+        n = floored(self.share * n_ranked)
+        all_reported = all(rival.scores or rival.over for rival in self._rivals(member))
+        return min(max(n, 1) if all_reported else n, n_ranked // 2)
 
     def _changed(self, member: "Member", config: Config) -> Config:
         """Perturb every hyperparameter, or draw it anew (Sec. 4.1.1)."""
@@ -336,12 +338,13 @@ class Member:
     returns: list[float] = field(default_factory=list)  # of its weights' last episodes, if they are reported
     weights: int | None = None  # trial whose last checkpoint holds its weights
     heir: tuple[Config, int] | None = None  # config and parent of the trial it goes on as
+    since: int = 0  # the phase in which the trial that it runs began
     over: bool = False  # failed, and not replaced
 
 
 def _best_first(members: list[Member]) -> list[Member]:
-    """Sort by score; of equal ones the lower number comes first."""
-    return sorted(members, key=lambda member: (-member.scores[-1], member.index))
+    """Sort by score; of equal ones the latest copy comes first, then the lower number."""
+    return sorted(members, key=lambda member: (-member.scores[-1], -member.since, member.index))
 
 
 def _p_value(other: Member, member: Member) -> float | None:
