@@ -16,7 +16,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
-from workbench.core.errors import CheckpointError, InvalidInput, WorkbenchError
+from workbench.core.errors import CheckpointError, InvalidInput, PlaceAway, WorkbenchError
 from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
@@ -270,7 +270,7 @@ def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None
     Raises
     ------
     OSError
-        Beginning with `what`, whatever the library behind the URL has raised.
+        Beginning with `what`, whatever the library behind the URL has raised; `PlaceAway` of what may come back.
     """
     for wait_s in (*(_WAITS_S if patient else ()), None):
         try:
@@ -279,8 +279,10 @@ def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None
         except WorkbenchError:
             raise
         except Exception as err:
-            if wait_s is None or isinstance(err, (FileNotFoundError, PermissionError)):
+            if isinstance(err, (FileNotFoundError, PermissionError)) or not patient:
                 raise OSError(f"{what}: {_why(err)}") from err
+            if wait_s is None:
+                raise PlaceAway(f"{what}: {_why(err)}") from err
             time.sleep(wait_s)
 
 
