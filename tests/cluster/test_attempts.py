@@ -98,6 +98,45 @@ def test_with_no_other_slot_the_trial_waits_until_its_own_is_back() -> None:
     ]
 
 
+def failing_twice(book: Attempts, trial: int) -> None:
+    (first,) = begun(book, trial)
+    book.attempt_lost(first, "exception", "ModuleNotFoundError: no", 1.0)
+    (submit,) = book.seat_waiting(1.0)
+    assert submit.attempt.slot is first.slot
+    book.attempt_lost(submit.attempt, "exception", "ModuleNotFoundError: no", 1.0)
+
+
+def test_after_two_exceptions_a_trial_goes_on_elsewhere_while_others_are_at_work() -> None:
+    """A worker that lacks a module would have every trial that comes to it fail, and is always the first free one."""
+    book, (good, bad) = book_of(2)
+    (other,) = begun(book, 0)
+    failing_twice(book, 1)
+    assert (book.time_passed(2.0), book.n_free) == ([], 1)  # it may take another trial meanwhile
+    failing_twice(book, 2)
+    assert (book.time_passed(2.0), book.n_free, len(book.waiting)) == ([], 1, 2)
+    book.phase_ended(other, 3.0, ENDED)
+    book.verdict(0, Verdict.STOP, 3.0)
+    assert book.n_free == 0  # spoken for
+    (submit,) = book.time_passed(3.0)
+    assert (submit.attempt.job.trial, submit.attempt.slot, submit.attempt.number) == (1, good, 2)
+    assert (book.n_free, bad.trial) == (1, None)
+    assert not [line for line in told(book) if line[0] == "trial_failed"]
+
+
+def test_after_two_exceptions_a_trial_stays_on_its_slot_where_no_other_is_at_work() -> None:
+    book, (slot,) = book_of(1)
+    failing_twice(book, 0)
+    (submit,) = book.time_passed(2.0)
+    assert (submit.attempt.slot, submit.attempt.number) == (slot, 2)
+    book, (_, same) = book_of(2)
+    (held,) = begun(book, 0)
+    failing_twice(book, 1)
+    book.phase_ended(held, 2.0, ENDED)  # it waits at a barrier, perhaps for this one
+    assert book.n_free == 0
+    (submit,) = book.time_passed(2.0)
+    assert (submit.attempt.slot, submit.attempt.number) == (same, 2)
+
+
 def test_after_the_last_retry_the_trial_fails_alone() -> None:
     book, _ = book_of(2, max_retries=1)
     attempt, other = begun(book, 0, 1)

@@ -2,6 +2,7 @@ import errno
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -295,6 +296,22 @@ def test_what_a_network_fails_is_tried_again(asked) -> None:
     with pytest.raises(OSError, match=r"^it cannot be written to memory://place: it is broken for good$"):
         Place("memory://place").write("it", b"2")
     assert asked[4:] == [b"2"] * 4
+
+
+def test_where_each_try_takes_long_there_are_fewer(asked, monkeypatch) -> None:
+    """A store that swallows what it is asked fails each try after a minute; meanwhile its worker shows no life."""
+    now = [0.0]
+
+    class Slow(list):
+        def pop(self) -> Exception:
+            now[0] += 70.0
+            return super().pop()
+
+    asked.errors = Slow(OSError("no answer") for _ in range(9))
+    monkeypatch.setattr(place, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None))
+    with pytest.raises(OSError, match="no answer"):
+        Place("memory://place").write("it", b"1")
+    assert now[0] == 140.0
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("no bucket"), PermissionError("not yours"), InvalidInput("no")])

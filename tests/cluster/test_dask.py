@@ -365,6 +365,17 @@ def test_a_worker_of_another_version_is_named_with_both(executor_of, monkeypatch
         drive(FullRuns(RandomSearcher(SPACE), 1, 1), executor, MemoryLog())
 
 
+def test_a_worker_of_another_python_is_named_with_both(executor_of, monkeypatch) -> None:
+    """What is pickled there has code for one Python alone: another one dies of it without a word."""
+    executor = executor_of(Deterministic)
+    there = ".".join(platform.python_version_tuple()[:2])
+    monkeypatch.setattr("workbench.cluster.connection._PYTHON", "3.1")  # here; the workers are other processes
+    with pytest.raises(
+        InvalidInput, match=rf"is here \(Python {re.escape(there)} there, 3\.1 here\): install it there"
+    ):
+        drive(FullRuns(RandomSearcher(SPACE), 1, 1), executor, MemoryLog())
+
+
 def test_progress_arrives_while_the_phase_runs(executor_of, tmp_path) -> None:
     executor = executor_of(Waits(str(tmp_path / "never")))
     executor.start(Job(3, 2, {"lr": 1e-3}, 0))

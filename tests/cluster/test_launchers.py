@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -196,6 +197,34 @@ def test_of_what_is_no_address_no_client_is_made(where, monkeypatch) -> None:
     """One would have Python end a minute later, with a traceback."""
     monkeypatch.setattr("workbench.cluster.launchers.Client", None)
     with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{where}'"), cluster_client(where):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("where", "settings", "told"),
+    [
+        ("tls://127.0.0.1:1", {}, "tls://127.0.0.1:1 is spoken to with certificates, and not all are named here"),
+        ("127.0.0.1:1", {"require-encryption": True}, "127.0.0.1:1 is not encrypted, as Dask's .* requires: name"),
+        (
+            "tls://127.0.0.1:1",
+            {"tls.ca-file": "no.pem", "tls.client.cert": "no.pem", "tls.client.key": "key.pem"},
+            r"certificates no\.pem, no\.pem, key\.pem cannot be read \(No such file or directory\): correct Dask's",
+        ),
+    ],
+)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_certificates_that_are_missing_are_told_before_a_client_is_made(
+    tmp_path, monkeypatch, where, settings, told, in_file
+) -> None:
+    monkeypatch.setattr("workbench.cluster.launchers.Client", None)
+    if in_file:
+        (tmp_path / "scheduler.json").write_text(json.dumps({"address": where}))
+        where = str(tmp_path / "scheduler.json")
+    with (
+        dask.config.set({f"distributed.comm.{name}": value for name, value in settings.items()}),
+        pytest.raises(InvalidInput, match=f"^(the )?{told}"),
+        cluster_client(where),
+    ):
         pass
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.cluster.test_leaving import Alone
 from tests.clusters.trials import Paced
 from tests.support import saved, small_disk
-from workbench.cluster import manifest, worker
+from workbench.cluster import manifest, place, worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.leaving import Leaving
 from workbench.cluster.place import Place
@@ -133,6 +134,30 @@ def test_a_trial_that_moves_while_the_folder_is_away_begins_when_it_is_back(alon
     assert note.startswith(f"waiting for the place of checkpoints {there}: its file .study is gone")
     assert "recovered" not in result
     assert len(built) == 1
+
+
+@pytest.mark.parametrize("proved", [False, True])
+def test_a_trial_that_moves_while_a_store_is_out_of_reach_begins_when_it_is_back(
+    alone, tmp_path, monkeypatch, proved
+) -> None:
+    """An outage of minutes would cost every attempt of each trial that is resumed, copied or retried meanwhile."""
+    store, get, away = CheckpointStore(f"memory://{tmp_path.name}"), MemoryFileSystem.get, [True]
+    name = saved(store, Paced(1, 0.0)({}, 0), 0, 0)
+
+    def cut(self, *given, **how) -> None:
+        if away:
+            raise OSError("no route to host")
+        get(self, *given, **how)
+
+    monkeypatch.setattr(place, "_WAITS_S", (0.0,))
+    monkeypatch.setattr(MemoryFileSystem, "get", cut)
+    alone.proved, alone.on_note = proved, away.clear
+    result = alone.run(store, Paced(1, 0.0), upon=name)
+    error = f"{name} cannot be read from {store.root}: no route to host"
+    assert alone.said == [f"waiting for the place of checkpoints {store.root}: {error}"] * proved
+    assert ("metrics" in result) == proved
+    assert "recovered" not in result
+    assert proved or error in result["error"]
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])

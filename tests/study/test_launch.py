@@ -210,6 +210,22 @@ def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.timeout(420)
+def test_what_is_not_used_with_a_client_keeps_no_study_from_being_launched(tmp_path) -> None:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=0, processes=False, protocol="tcp", dashboard_address=None) as cluster,
+        Client(cluster.scheduler_address, set_as_default=False) as client,
+    ):
+        scheduler = FullRuns(RandomSearcher(SPACE), 3, 2)
+        there = Study("there", scheduler, Deterministic, tmp_path / "kb.db", client=client, gpus_per_slot=64)
+        run = there.launch()
+        assert run.running
+        run.stop()
+        assert run.wait(300)
+
+
 def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
     go = tmp_path / "go"
     study = Study("here", FullRuns(RandomSearcher(SPACE), 2, 2), Waits(str(go), 1), tmp_path / "kb.db", client=client)

@@ -101,7 +101,9 @@ class Attempts:
     seats : Seats
         The slots that are up, and those that are free.
     waiting : deque of (Job, int)
-        Attempts without a slot: they come before any new trial.
+        Attempts without a slot: they come before any new trial. From the third on, one that follows an exception shuns
+        the slot where that was, while others are at work: a worker that lacks a module, or cannot write where others
+        can, is always the first to be free, and all trials to come would fail there, one by one.
     events : list of Event
         What has happened since `take_events` was last called.
     surplus : int
@@ -113,6 +115,7 @@ class Attempts:
         self.surplus = 0
         self.seats = Seats()
         self.waiting: deque[tuple[Job, int]] = deque()
+        self._shunned: dict[int, Slot] = {}  # by trial that waits
         self._attempts: dict[int, Attempt] = {}  # by trial: the last on the slot it holds
         self._marks = itertools.count()
         self.events: list[Event] = []
@@ -120,7 +123,14 @@ class Attempts:
     @property
     def n_free(self) -> int:
         """Slots that are up, hold no trial, and are not needed for a retry."""
-        return max(self.seats.n_free - len(self.waiting), 0)
+        if not self.waiting:
+            return self.seats.n_free
+        shunned = (self._shunned.get(job.trial) for job, _ in self.waiting)
+        return max(self.seats.n_free - sum(self.seats.admit(slot, self._at_work) for slot in shunned), 0)
+
+    @property
+    def _at_work(self) -> bool:
+        return any(attempt.under_way for attempt in self._attempts.values())
 
     @property
     def stuck(self) -> bool:
@@ -128,8 +138,7 @@ class Attempts:
 
         Another study that waits for slots of this one waits in vain then: see `DaskExecutor.want`.
         """
-        at_work = self.seats.n_free or self.events or any(attempt.under_way for attempt in self._attempts.values())
-        return self.seats.n_up > 0 and not at_work
+        return self.seats.n_up > 0 and not (self.seats.n_free or self.events or self._at_work)
 
     def take_events(self) -> list[Event]:
         """Hand over the events since the last call."""
@@ -186,9 +195,13 @@ class Attempts:
     def seat_waiting(self, now: float) -> list[Submit]:
         """Put what waits on slots that have become free, in the order of waiting."""
         submits = []
-        while self.waiting and self.seats.n_free:
+        for _ in range(len(self.waiting) if self.seats.n_free else 0):
             job, number = self.waiting.popleft()
-            submits.append(self._submit(job, number, now))
+            shunned = self._shunned.get(job.trial)
+            if self.seats.admit(shunned, self._at_work):
+                submits.append(self._submit(job, number, now, self.seats.take(job.trial, job.slot, shunned)))
+            else:
+                self.waiting.append((job, number))
         return submits
 
     # -- stimuli: what happens on the cluster ---------------------------------------------------------------------
@@ -318,6 +331,8 @@ class Attempts:
         self.events.append(Event(kind, now, job.trial, job.phase, attempt.slot.index, data))
         if again:
             self.waiting.append((job, number))
+            if why == "exception" and number > 1:
+                self._shunned[job.trial] = attempt.slot
         return [Cancel(attempt, stop=len(attempt.slot.names) > 1)]
 
     def driver_was_away(self, seconds: float, now: float) -> None:
@@ -359,6 +374,7 @@ class Attempts:
             if not self.seats.n_free:
                 raise SchedulerError(f"trial {job.trial} cannot start: no slot of {self.seats.n_up} is free")
             slot = self.seats.take(job.trial, job.slot)
+        self._shunned.pop(job.trial, None)
         attempt = self._attempts[job.trial] = Attempt(job, number, slot, now, alive, next(self._marks))
         self.events.append(Event(Kind.PHASE_STARTED, now, job.trial, job.phase, slot.index))
         return Submit(attempt)

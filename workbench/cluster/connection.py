@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import sys
 import threading
 import time
 import uuid
@@ -25,6 +26,7 @@ _ANSWER_S = 5.0
 _AGAIN_S = 3.0
 _CLOSE_S = 30.0
 _VERSION = version_of(PACKAGE)
+_PYTHON = "{}.{}".format(*sys.version_info)
 
 
 class _Call:
@@ -39,16 +41,19 @@ class _Call:
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         function, arguments = self._made
-        return _called, (_VERSION, function, cloudpickle.dumps(arguments))
+        return _called, (_VERSION, function, cloudpickle.dumps(arguments), _PYTHON)
 
 
-def _called(version: str | None, function: Callable[..., Any], arguments: bytes) -> Any:
-    """Call a function on a worker; raise `ImportError` if the driver has another version of this package.
+def _called(version: str | None, function: Callable[..., Any], arguments: bytes, python: str) -> Any:
+    """Call a function on a worker; raise `ImportError` if the driver has another version of this package or of Python.
 
-    Before the arguments are made: those of another version may be other things.
+    Before the arguments are made: those of another version may be other things, and another Python dies of code that
+    was compiled for this one.
     """
     if version != _VERSION and None not in (version, _VERSION):
         raise ImportError(f"{PACKAGE} {_VERSION} there, {version} here")
+    if python != _PYTHON:
+        raise ImportError(f"Python {_PYTHON} there, {python} here")
     return function(*pickle.loads(arguments))
 
 

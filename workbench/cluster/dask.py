@@ -276,7 +276,7 @@ class DaskExecutor:
             if isinstance(cause, (ImportError, AttributeError)):  # the trial's own do not come this way
                 raise InvalidInput(
                     f"the worker at {attempt.slot.addresses[rank]} does not have the workbench that is here "
-                    f"({first_line(cause)}): install it there in this version, and start the worker again"
+                    f"({first_line(cause)}): install it there as it is here, and start the worker again"
                 )
             error = f"the worker died: {cause}"
         else:

@@ -16,6 +16,7 @@ import dask
 from distributed import Client
 from distributed.comm import resolve_address
 from distributed.deploy import Adaptive
+from distributed.security import Security
 
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, first_line, refuse_unknown
@@ -98,6 +99,8 @@ def cluster_client(where: str) -> Iterator[Client]:
     if is_scheduler_file(where):
         _wait_for(Path(where))
         _check_scheduler_file(where)
+    else:
+        _check_certificates(where)
     try:
         if is_scheduler_file(where):
             client = Client(scheduler_file=where, set_as_default=False)
@@ -222,6 +225,28 @@ def _check_scheduler_file(file: str) -> None:
         raise InvalidInput(
             f"{file} is not a Dask scheduler's file, which says its address: name the file that dask scheduler has "
             "written, or the address itself"
+        )
+    _check_certificates(told["address"])
+
+
+def _check_certificates(address: str) -> None:
+    """Refuse an address that needs other certificates than are named here, before a `Client` is made of it."""
+    security, names = Security(), "Dask's configuration, distributed.comm.tls: ca-file, client.cert and client.key"
+    try:
+        known = security.get_connection_args("client")
+    except OSError as err:
+        files = ", ".join(filter(None, (security.tls_ca_file, security.tls_client_cert, security.tls_client_key)))
+        raise InvalidInput(
+            f"the certificates {files} cannot be read ({err.strerror or first_line(err)}): correct {names}"
+        ) from None
+    if address.startswith("tls://") and known["ssl_context"] is None:
+        raise InvalidInput(
+            f"{address} is spoken to with certificates, and not all are named here: name them in {names}"
+        )
+    if known["require_encryption"] and (address.startswith("tcp://") or "://" not in address):
+        raise InvalidInput(
+            f"{address} is not encrypted, as Dask's configuration, distributed.comm.require-encryption, requires: name "
+            "a scheduler at tls://…"
         )
 
 

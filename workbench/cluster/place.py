@@ -16,10 +16,11 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
-from workbench.core.errors import CheckpointError, InvalidInput, WorkbenchError
+from workbench.core.errors import CheckpointError, InvalidInput, PlaceAway, WorkbenchError
 from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
+_LONG_S = 120.0  # after which none begins: each may take its time, and whoever tries shows no life
 _TRIAL = re.compile(r"trial-\d+")
 _OURS = re.compile(r"\.?phase-\d+")  # checkpoints, marks that keep them, and what is left of some half written
 _SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")  # as `sent_name` has it
@@ -265,13 +266,14 @@ def _make_folder(files: Any, path: str) -> None:
 
 
 def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None:
-    """Try again for a minute what a network may fail; a place that is not there, or refuses, is told at once.
+    """Try again for a minute or two what a network may fail; a place that is not there, or refuses, is told at once.
 
     Raises
     ------
     OSError
-        Beginning with `what`, whatever the library behind the URL has raised.
+        Beginning with `what`, whatever the library behind the URL has raised; `PlaceAway` of what may come back.
     """
+    until = time.monotonic() + _LONG_S
     for wait_s in (*(_WAITS_S if patient else ()), None):
         try:
             act()
@@ -279,8 +281,10 @@ def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None
         except WorkbenchError:
             raise
         except Exception as err:
-            if wait_s is None or isinstance(err, (FileNotFoundError, PermissionError)):
+            if isinstance(err, (FileNotFoundError, PermissionError)) or not patient:
                 raise OSError(f"{what}: {_why(err)}") from err
+            if wait_s is None or time.monotonic() > until:
+                raise PlaceAway(f"{what}: {_why(err)}") from err
             time.sleep(wait_s)
 
 

@@ -56,8 +56,17 @@ class Seats:
         if slot.trial is None:
             self._remove(slot.index)
 
-    def take(self, trial: int, wish: int | None) -> Slot:
-        """Seat a trial on the slot it wishes for if that is free, else on the lowest; some must be."""
+    def admit(self, shunned: Slot | None, at_work: bool) -> bool:
+        """Tell whether there is a free slot; while others are `at_work`, one that is shunned does not count."""
+        return len(self._free) > (at_work and shunned is not None and shunned.up and shunned.trial is None)
+
+    def take(self, trial: int, wish: int | None, shunned: Slot | None = None) -> Slot:
+        """Seat a trial on the slot it wishes for if that is free, else on the lowest; some must be.
+
+        On one that it shuns only where no other is.
+        """
+        if shunned is not None:
+            wish = min((index for index in self._free if index != shunned.index), default=None)
         if wish is None or wish == self._free[0] or wish not in self._free:
             slot = self._slots[heapq.heappop(self._free)]
         else:

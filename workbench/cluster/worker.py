@@ -178,7 +178,7 @@ def _wait_for_place(task: PhaseTask, err: OSError, reporter: "_Reporter") -> Non
     if err.errno in DISK_FULL:
         note = "waiting for disk space to save a checkpoint"
     elif isinstance(err, PlaceAway) and task.proved:
-        note = f"waiting for the place of checkpoints {task.store.root}: {err.strerror}"
+        note = f"waiting for the place of checkpoints {task.store.root}: {err.strerror or err}"
     else:
         raise err
     reporter.say(note)

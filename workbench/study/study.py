@@ -313,7 +313,8 @@ class Study:
                     "connect to a cluster of its own by address, Client('tcp://…'), or leave client out"
                 )
             scheduler = str(self.client.scheduler.address), self.client.security
-        there = replace(self, client=None, db=Path(self.db).absolute())
+        there = replace(self, db=Path(self.db).absolute())
+        object.__setattr__(there, "client", None)  # what is not used with one is not looked at without it
         launch(there, resume=resume, scheduler=scheduler)
         return AttachedStudy(there.db, self.name)
 
