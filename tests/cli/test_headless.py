@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from tests.browser.lab import MISSING, chromium
@@ -92,6 +91,8 @@ def test_who_interrupts_it_is_told_in_a_line_and_the_copy_is_kept(tmp_path, how,
 
 def test_a_signal_while_the_library_ends_the_kernel_does_not_end_it_once_more() -> None:
     """Two at once stumble over one another, with pages of tracebacks, if the second is through first."""
+    import nbformat
+
     from workbench.cli.headless import _Talking
 
     client = _Talking(nbformat.v4.new_notebook())
@@ -149,6 +150,8 @@ def test_parameters_may_stand_beside_lines_of_ipython_s_own() -> None:
 
 
 def test_a_name_that_is_assigned_beside_others_is_a_parameter_too() -> None:
+    import nbformat
+
     from workbench.cli.headless import _assigned, _set_parameters
 
     assert _assigned("a, (b, *c) = 1, (2, 3)\nknown[a], d.e = 0, 0") == ["a", "b", "c"]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.knowledge.studies import a_study
 from tests.paper.recorded import ABOUT
+from tests.support import breaking
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
 from workbench.core.places import DATA
@@ -148,3 +149,10 @@ def test_the_committed_page_is_what_the_recordings_say(tmp_path) -> None:
     assert main(["scoreboard", "--write", str(tmp_path / "made" / "page.md")]) == 0
     written = (tmp_path / "made" / "page.md").read_text(encoding="utf-8")
     assert written == Path(DATA.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("workbench.paper.scoreboard.scoreboard", breaking("it was read"))
+    (tmp_path / "file").touch()
+    assert main(["scoreboard", "--write", str(tmp_path / "file" / "page.md")]) == 2
+    assert f"{tmp_path / 'file' / 'page.md'} cannot be written" in capsys.readouterr().err

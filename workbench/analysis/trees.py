@@ -30,14 +30,16 @@ class Forest:
         own = {name: value for name, value in settings.items() if name not in ("n_estimators", "random_state")}
         draw = np.random.RandomState(settings["random_state"])
         seeds = [draw.randint(np.iinfo(np.int32).max) for _ in range(settings["n_estimators"])]
+        again = np.random.RandomState()  # seeded anew, for to make one takes longer than a tree
         known, target = np.ascontiguousarray(x, np.float32), np.reshape(y, (-1, 1))
         self._known, self._trees, self._left_out = known, [], []
         with config_context(skip_parameter_validation=True):
             for seed in seeds:
-                drawn = np.random.RandomState(seed).randint(0, len(y), len(y))
-                times = np.bincount(drawn, minlength=len(y))
+                again.seed(seed)
+                times = np.bincount(again.randint(0, len(y), len(y)), minlength=len(y))
                 self._left_out.append(times == 0)
-                tree = DecisionTreeRegressor(random_state=seed, **own)
+                again.seed(seed)
+                tree = DecisionTreeRegressor(random_state=again, **own)
                 self._trees.append(tree.fit(known, target, sample_weight=times, check_input=False).tree_)
 
     def predict(self, x: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """The commands ``workbench reproduce`` and ``workbench scoreboard``: what the papers published, and ours."""
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,10 @@ def _scoreboard(arguments: argparse.Namespace) -> int:
     from workbench.paper.learned import page_of_what_was_learned
     from workbench.paper.scoreboard import ABOUT, page, recordings, scoreboard
 
-    text = "\n".join([ABOUT, page_of_what_was_learned(), page(scoreboard()), recordings()])
-    if arguments.write:
-        with whole_file(Path(arguments.write)) as part:
+    # the place first: all that is recorded takes seconds to read
+    with whole_file(Path(arguments.write)) if arguments.write else nullcontext() as part:
+        text = "\n".join([ABOUT, page_of_what_was_learned(), page(scoreboard()), recordings()])
+        if part is not None:
             part.write_text(text, encoding="utf-8")
     print(arguments.write or text)
     return 0

@@ -79,7 +79,7 @@ class Results:
         """How large the study was meant to be, as its scheduler told."""
         return size_of_record(self.spec, self.frames.size)
 
-    @property
+    @cached_property
     def summary(self) -> dict[str, Any]:
         """The numbers of `workbench.analysis.summarise`; also minimum and expected α, if the scheduler knows them."""
         from workbench.analysis import summarise
