@@ -45,7 +45,7 @@ def test_points_wait_until_no_more_are_to_come_and_curves_go_by_the_ends_of_phas
 def scored() -> list[Event]:
     """A simulated population on few nodes, and what its trials report."""
     events: list[Event] = []
-    scheduler = PBT(SPACE, 6, 5, share=0.34, seed=1)
+    scheduler = PBT(SPACE, 6, 5, share=0.5, seed=1)
     simulate(scheduler, RandomTimes(1), VirtualCluster(4, 1, startup_s=3.0), events=events)
     return sorted(with_progress(events, np.random.default_rng(0), each=4), key=lambda event: event.at)
 
