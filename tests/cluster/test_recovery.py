@@ -144,7 +144,7 @@ def test_a_place_that_becomes_read_only_holds_a_new_trial_up_too(client, tmp_pat
             until(executor, Kind.PHASE_ENDED)
             subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
             executor.start(Job(1, 0, CONFIG, 0))
-            notes = [e.data["note"] for e in until(executor, Kind.PROGRESS) if "note" in e.data]
+            notes = [e.data["note"] for e in until(executor, Kind.PROGRESS, 2) if "note" in e.data]
             assert notes == [f"waiting for the place of checkpoints {disk}: Read-only file system"]
             subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
             assert not any(e.kind is Kind.PHASE_FAILED for e in until(executor, Kind.PHASE_ENDED))
