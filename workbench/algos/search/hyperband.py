@@ -136,6 +136,8 @@ def bracket_table(n_phases: int, eta: float = 3, formula: str = "hypertrick") ->
     n_s = ceil(floor(B/R/(s+1)) eta^s), which gives the 46 configurations of the HyperTrick paper's Table 2;
     ``journal`` takes n_s = ceil(B/R eta^s / (s+1)), Hyperband's Algorithm 1, which gives 49.
 
+    Examples
+    --------
     >>> [[(r.n_trials, r.phases) for r in rungs] for rungs in bracket_table(9)]
     [[(9, 1), (3, 3), (1, 9)], [(3, 3), (1, 9)], [(3, 9)]]
     """

@@ -131,6 +131,8 @@ def collecting_reports(n_trials: int, eviction_rate: float, phase: int) -> int:
     The paper's toy problem has "the minimum number of workers allowed to continue" at 6, 5 and 4, where Eq. 2 gives 6,
     4.5 and 3.375. Rounded down, or left as it is, Eq. 2 would stop more trials than Eq. 1 expects.
 
+    Examples
+    --------
     >>> [collecting_reports(12, 0.25, p) for p in range(3)]
     [6, 5, 4]
     """
@@ -162,6 +164,8 @@ def eviction_rate_for(completion_rate: float, n_phases: int) -> float:
     n_phases : int
         The paper's Np.
 
+    Examples
+    --------
     >>> round(eviction_rate_for(405 / 1242, 27), 4)
     0.1085
     """
