@@ -131,8 +131,8 @@ def _confirm(arguments: argparse.Namespace) -> int:
     _check_cluster(arguments.cluster, {"--nodes": arguments.nodes, "--gpus-per-slot": arguments.gpus_per_slot})
     _import(arguments)
     with _cluster(arguments.cluster) as client:
-        where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}
-        where["gpus_per_slot"] = arguments.gpus_per_slot
+        where = {"nodes": arguments.nodes, "gpus_per_slot": arguments.gpus_per_slot}
+        where |= {"client": client, "checkpoints": arguments.checkpoints}
         study = recorded_study(arguments.db, arguments.name, None, trainable=arguments.trainable, **where)
         interrupted = _watch(start_to_confirm(study, arguments.top, arguments.seeds), quiet=True)
     print(Results.open(study.db, study.name))

@@ -179,7 +179,8 @@ def _delete(arguments: argparse.Namespace) -> int:
     from workbench.study.saved import remove_checkpoints, store_to_delete
 
     with KnowledgeBase(arguments.db) as kb:
-        study, identity = kb[arguments.name], kb[arguments.name].identity
+        study = kb[arguments.name]
+        identity = study.identity
         store = store_to_delete(arguments.db, study, arguments.checkpoints)
         print(f"{study!r}; {_what_goes(store, arguments)}")
     question = "delete it for good, with its checkpoints? [y/N] " if store else "delete it for good? [y/N] "

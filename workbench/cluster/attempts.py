@@ -125,8 +125,8 @@ class Attempts:
         """Slots that are up, hold no trial, and are not needed for a retry."""
         if not self.waiting:
             return self.seats.n_free
-        shunned = (self._shunned.get(job.trial) for job, _ in self.waiting)
-        return max(self.seats.n_free - sum(self.seats.admit(slot, self._at_work) for slot in shunned), 0)
+        at_work, shunned = self._at_work, (self._shunned.get(job.trial) for job, _ in self.waiting)
+        return max(self.seats.n_free - sum(self.seats.admit(slot, at_work) for slot in shunned), 0)
 
     @property
     def _at_work(self) -> bool:

@@ -132,9 +132,8 @@ class Slots:
                 back = [self.apart.pop(name) for name in slot.names]
                 slot.addresses, slot.lives = tuple(m.address for m in back), tuple(m.life for m in back)
                 joined.append(slot)
-        apart = sorted(
-            self.apart.values(), key=lambda member: _in_order(member.name)
-        )  # not as they happened to connect
+        # not as they happened to connect
+        apart = sorted(self.apart.values(), key=lambda member: _in_order(member.name))
         if self._n_ranks > 1:
             apart.sort(key=lambda member: member.node)
         while len(apart) >= self._n_ranks:

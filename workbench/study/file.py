@@ -113,7 +113,7 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     nodes = None
     if settings.get("client") is None:
         if "nodes" not in settings:  # those that are told count no GPUs
-            settings["nodes"] = nodes_here(trainable, settings.get("gpus_per_slot") or None)
+            settings["nodes"] = nodes_here(trainable, settings.get("gpus_per_slot"))
         nodes = settings["nodes"]
     n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
     space = _space(table["space"]) if "space" in table else None

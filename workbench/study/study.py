@@ -347,7 +347,7 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
 def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:
     """Give the workers of a local cluster that nobody has told how many there should be."""
     nodes = slots_here(ranks_needed(trainable))
-    if gpus_per_slot is None:
+    if not gpus_per_slot:
         return nodes
     from workbench.cluster.gpus import most_nodes
 
