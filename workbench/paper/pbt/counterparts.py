@@ -15,8 +15,8 @@ from workbench.paper.verdicts import above, below, better, by_construction, pair
 AGAINST_RANDOM = {"pbt-cartpole": "CartPole", "pbt-ms-pacman": "Ms. Pac-Man"}
 """Recordings of PBT beside random search with the same node time → what is played."""
 
-JUDGED_SINCE = "2026-11-30"
-"""Since this day as many members copy as under the paper's algorithm, and none a score that no weights have come to."""
+JUDGED_SINCE = "2026-11-29T17:57"
+"""Since this minute, UTC, as many copy as under the paper's algorithm, and no score that no weights have come to."""
 
 
 def toy_problem(root: Path) -> Pairs:
@@ -151,7 +151,7 @@ def _descent(kept: RecordedTable, runs: Any, on: str) -> Pair:
 
 def _by_rule(kept: RecordedTable) -> str:
     """Say so where a population was recorded under an earlier rule, of which the page's recordings tell."""
-    return "; by an earlier rule of PBT" if kept.about["date"][:10] < JUDGED_SINCE else ""
+    return "; by an earlier rule of PBT" if kept.about["date"] < JUDGED_SINCE else ""
 
 
 _COMPARED = (
