@@ -6,7 +6,7 @@ from shutil import copy2
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-_LEFT_OUT = {("data", "runs"), ("data", "under-way")}  # one's own studies, and recordings that are not whole yet
+_LEFT_OUT = ("data", "runs")  # one's own studies
 
 
 class BuildWithData(build_py):
@@ -19,7 +19,7 @@ class BuildWithData(build_py):
             return
         for file in (path for folder in ("data", "notebooks") for path in sorted(Path(folder).rglob("*"))):
             hidden = any(part.startswith(".") for part in file.parts)
-            if file.is_file() and not hidden and file.parts[:2] not in _LEFT_OUT:
+            if file.is_file() and not hidden and file.parts[:2] != _LEFT_OUT:
                 target = Path(self.build_lib, "workbench", file)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 copy2(file, target)

@@ -23,6 +23,7 @@ from workbench.paper.hypertrick.published import (
     BUSIER,
     CLAIMS,
     FASTER,
+    GAMES,
     NUMBERS,
     SAME,
     SIMILAR,
@@ -36,7 +37,6 @@ from workbench.study.results import Results
 if TYPE_CHECKING:
     import pandas as pd
 
-GAMES = ("boxing", "ms_pacman", "pong")
 SCHEDULERS = ("hypertrick", "hyperband")
 _LONGER = {"pong": "-2m"}  # phases of two million frames; those of one are where the tuned configurations come from
 _NAMES = {"hypertrick": "HyperTrick", "hyperband": "Hyperband"}
