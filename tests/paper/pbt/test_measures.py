@@ -79,6 +79,8 @@ def test_a_choice_s_gain_is_over_random_search_with_the_same_seed() -> None:
     (row,) = design_space(pd.DataFrame(rows)).to_dict("records")
     assert (row["design"], row["value"], row["population"], row["n"]) == ("exploit", "t-test", 10, 2)
     assert (row["score"], row["gain"], row["gain_low"], row["gain_high"]) == (7.0, pytest.approx(2.0), 1.0, 3.0)
+    members = pd.DataFrame(rows).assign(mean=[3.0, 5.0], random_mean=1.0)
+    assert design_space(members, "mean")["gain"].tolist() == [pytest.approx(3.0)]
 
 
 def test_ratios_are_those_of_the_means():

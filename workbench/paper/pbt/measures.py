@@ -132,13 +132,15 @@ def against_random_estimates(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_ESTIMATES)
 
 
-def design_space(runs: pd.DataFrame) -> pd.DataFrame:
+def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
     """Sum up what each choice of Fig. 5 gains over random search.
 
     Parameters
     ----------
     runs : DataFrame
         The recording ``pbt-design``: one row a choice and repetition.
+    measure : {"final", "mean", "over_time"}
+        A column that has another beside it with ``random_`` before its name.
 
     Returns
     -------
@@ -149,8 +151,8 @@ def design_space(runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (design, value), part in runs.groupby(["design", "value"], sort=False):
         row = {"design": design, "value": value, "population": int(part["population"].iloc[0]), "n": len(part)}
-        gain = part["final"] - part["random_final"]
-        rows.append(row | _mean("score", part["final"]) | _mean("gain", gain))
+        gain = part[measure] - part[f"random_{measure}"]
+        rows.append(row | _mean("score", part[measure]) | _mean("gain", gain))
     return pd.DataFrame(rows)
 
 
