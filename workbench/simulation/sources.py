@@ -96,7 +96,10 @@ def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
     trials = searching(frames.trials).sort_values(["phases", "trial"], ascending=[False, True])
     trials = trials.drop_duplicates("candidate")  # of a configuration's seeds the one that ran furthest
     study = ReplayedStudy(trials, phases, frames.hyperparameters, settings["name"])
-    return CurveSource(study.n_phases, study.configs, partial(_same, study))
+    decided = zip(frames.decisions["trial"], frames.decisions["reason"], strict=True)
+    again = {trial for trial, reason in decided if "repeats" in reason}  # survivors that ran a rung anew
+    configs = [one for one, trial in zip(study.configs, sorted(trials["trial"]), strict=True) if trial not in again]
+    return CurveSource(study.n_phases, configs, partial(_same, study))
 
 
 def _same(model: PhaseModel, seed: int) -> PhaseModel:
