@@ -210,6 +210,18 @@ def test_survivors_that_ran_every_rung_anew_are_no_configurations_of_a_recorded_
     assert sorted(sum(model.known(config, phase) for phase in range(4)) for config in source.configs) == [1, 1, 2, 4]
 
 
+def test_phases_that_a_person_added_are_none_of_a_recorded_study(tmp_path) -> None:
+    def extended(at):
+        asked = {"request": "more", "action": "extend", "by": "person", "phases": 1, "accepted": True}
+        yield Event(Kind.INTERVENTION, at, 0, data=asked)
+        yield Event(Kind.PHASE_STARTED, at, 0, 2, 0)
+        yield Event(Kind.PHASE_ENDED, at + 1, 0, 2, 0, {"score": 99.0})
+
+    curves = recorded(tmp_path / "kb.db", FullRuns(SPACE, 2, 2), extended)
+    outcome = scenario_from({"curves": curves, "scheduler": {"kind": "full"}}).repetition().run("full")
+    assert (outcome.phases, outcome.completion_rate) == (4, 1)
+
+
 def test_a_scheduler_that_restarts_survivors_meets_in_its_own_study_what_it_met(tmp_path) -> None:
     curves = recorded(tmp_path / "kb.db", SuccessiveHalving(SPACE, 4, 4, 2, restart=True))
     described = {"kind": "halving", "eta": 2, "restart": True, "searcher": {"kind": "list"}}
