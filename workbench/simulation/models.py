@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.core.checks import COUNT, FINITE, FROM_ZERO, PART, POSITIVE, check
+from workbench.core.checks import COUNT, FINITE, FROM_ZERO, PART, POSITIVE, check, is_number
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
@@ -67,8 +67,10 @@ class CostTable:
         """Give the relative duration of this configuration's phases."""
         if self.hyperparameter not in config:
             raise unknown("hyperparameter of the cost table", self.hyperparameter, config)
-        at = math.log(float(config[self.hyperparameter]))
-        return float(np.exp(np.interp(at, *self._logarithms)))
+        value = config[self.hyperparameter]
+        if not (is_number(value) and POSITIVE.fits(value)):
+            raise InvalidInput(f"a cost table goes by {POSITIVE.words}, got {self.hyperparameter} = {value!r}")
+        return float(np.exp(np.interp(math.log(value), *self._logarithms)))
 
     @cached_property
     def _logarithms(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
