@@ -7,8 +7,8 @@ and the late trials run where scores are fresh draws.
 `tables`: all schedulers, with 1, 2, 3 and 5 seeds a configuration where the table has that many, on tables of recorded
 curves (by default this project's), judged by held-out seeds; printed as one table, and under it how `sure` stands
 against the best of the others at each budget, and at the last against what no stopping rule could know: every
-configuration whole, with all the seeds there are to choose by. The tables share the repetitions; a study is cut at the
-last budget.
+configuration whole, with all the seeds there are to choose by, judged by the last half of each curve. The tables share
+the repetitions; a study is cut at the last budget.
 For each scheduler of the others: medians with 95 % bootstrap intervals, regret after some shares of the longest study's
 time, and where the first of them does better, worse or the same in the paired differences.
 """

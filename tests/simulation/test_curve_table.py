@@ -193,6 +193,14 @@ def test_a_bad_second_table_is_refused(written, configs, error) -> None:
         read_table(written(rows()), written(pd.DataFrame(configs), "configs.csv"))
 
 
+def test_a_column_may_be_called_row(written) -> None:
+    configs = written(pd.DataFrame({"config_id": ["a", "b"], "row": [3.0, 4.0]}), "configs.csv")
+    assert [config["row"] for config in read_table(written(rows()), configs).configs] == [3.0, 4.0]
+    assert [config["row"] for config in read_table(written(rows(row=[5] * 6 + [6] * 6))).configs] == [5, 6]
+    with pytest.raises(InvalidInput, match="row 12: score is missing"):
+        read_table(written(changed(12, "score", None).assign(row=7)))
+
+
 def test_a_column_is_there_once(written) -> None:
     configs = pd.DataFrame({"config_id": ["a", "b"], "lr": [0.1, 0.2]})
     with pytest.raises(InvalidInput, match=r"configs\.csv and the curves both have a column 'lr'"):

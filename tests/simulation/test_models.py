@@ -130,6 +130,12 @@ def test_a_cost_table_that_is_none_is_refused_in_one_line(tmp_path, text, says) 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [0, "deep", True])
+def test_what_has_no_logarithm_has_no_cost(value) -> None:
+    with pytest.raises(InvalidInput, match=f"^a cost table goes by a number above 0, got depth = {value!r}$"):
+        CostTable("depth", [1, 2], [1.0, 3.0]).cost({"depth": value})
+
+
 def replayed(log) -> ReplayedStudy:
     frames = frames_of(log)
     return ReplayedStudy(frames.trials, frames.phases, frames.hyperparameters, "first")

@@ -199,6 +199,38 @@ def test_seeds_and_confirmations_of_a_recorded_study_are_no_configurations(tmp_p
     assert scores == [RandomTimes().phase(trial, 1, {}, 0)[1] for trial in (0, 2)]
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_survivors_that_ran_every_rung_anew_are_no_configurations_of_a_recorded_study(tmp_path, seeds) -> None:
+    """Theirs are the curves of those that they repeat."""
+    restarted = SuccessiveHalving(SPACE, 4, 4, 2, restart=True)
+    curves = recorded(tmp_path / "kb.db", restarted if seeds == 1 else Seeded(restarted, seeds))
+    source = scenario_from({"curves": curves, "scheduler": {"kind": "full"}}).source
+    assert source.configs == [*map(RandomSearcher(SPACE).suggest, range(4))]
+    model = source.model(0)
+    assert sorted(sum(model.known(config, phase) for phase in range(4)) for config in source.configs) == [1, 1, 2, 4]
+
+
+def test_phases_that_a_person_added_are_none_of_a_recorded_study(tmp_path) -> None:
+    def extended(at):
+        asked = {"request": "more", "action": "extend", "by": "person", "phases": 1, "accepted": True}
+        yield Event(Kind.INTERVENTION, at, 0, data=asked)
+        yield Event(Kind.PHASE_STARTED, at, 0, 2, 0)
+        yield Event(Kind.PHASE_ENDED, at + 1, 0, 2, 0, {"score": 99.0})
+
+    curves = recorded(tmp_path / "kb.db", FullRuns(SPACE, 2, 2), extended)
+    outcome = scenario_from({"curves": curves, "scheduler": {"kind": "full"}}).repetition().run("full")
+    assert (outcome.phases, outcome.completion_rate) == (4, 1)
+
+
+def test_a_scheduler_that_restarts_survivors_meets_in_its_own_study_what_it_met(tmp_path) -> None:
+    curves = recorded(tmp_path / "kb.db", SuccessiveHalving(SPACE, 4, 4, 2, restart=True))
+    described = {"kind": "halving", "eta": 2, "restart": True, "searcher": {"kind": "list"}}
+    scenario = scenario_from({"curves": curves, "scheduler": described, "cluster": {"nodes": 1}})
+    log = simulate(SuccessiveHalving(SPACE, 4, 4, 2, restart=True), slots=1)
+    scores = [event.data["score"] for event in log if event.kind is Kind.PHASE_ENDED]
+    assert scenario.repetition().run("halving").scores.tolist() == scores
+
+
 @pytest.mark.parametrize("kind", ["pbt", "mfpbt", "pb2", "workbench.algos.search:PBT"])
 def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_path, kind) -> None:
     study = Study("done", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", nodes=1)

@@ -25,6 +25,8 @@ NEEDED = (CONFIG_ID, "seed", "step", "score")
 TIMES = ("wall_s", "duration")
 """Seconds since the run began, or those of the step alone."""
 
+_ROW: Any = -1  # what numbers the rows is called, for a file may call any column of its own "row"
+
 
 @dataclass(frozen=True)
 class CurveTable:
@@ -137,7 +139,7 @@ def read_table(
     name, columns, given = Path(path).name, columns or {}, _read(path)
     second = pd.DataFrame() if configs is None else _read(configs)
     frame = _renamed(given, columns, name, second.columns)
-    frame.insert(0, "row", np.arange(1, len(frame) + 1))
+    frame.insert(0, _ROW, np.arange(1, len(frame) + 1))
     frame = _kept(frame, only or {}, name)
     for column in NEEDED:
         _check_there(frame, column, name)
@@ -146,7 +148,7 @@ def read_table(
     times = _times(frame, name)
     for column in ("step", "score", *times):
         _check_numbers(frame, column, name)
-    hyperparameters = [c for c in frame.columns if c not in (*NEEDED, "row", *times, *metrics)]
+    hyperparameters = [c for c in frame.columns if c not in (*NEEDED, _ROW, *times, *metrics)]
     _check_order(frame, times, name)
     _check_constant(frame, hyperparameters, name)
     _check_complete(frame, name)
@@ -204,7 +206,7 @@ def _renamed(frame: pd.DataFrame, columns: Mapping[str, str], name: str, of_othe
 
 def _check_there(frame: pd.DataFrame, column: str, name: str) -> None:
     if column not in frame:
-        others = ", ".join(str(c) for c in frame.columns if c != "row")
+        others = ", ".join(str(c) for c in frame.columns if c != _ROW)
         raise InvalidInput(f"{name} has no column {column!r}, only {others}: map one with columns={{{column!r}: …}}")
 
 
@@ -214,7 +216,7 @@ def _metrics(frame: pd.DataFrame) -> list[str]:
     In what changes within few a row may be wrong, which has to be said.
     """
     curves = frame.groupby([CONFIG_ID, "seed"], sort=False, observed=True)
-    others = [column for column in frame.columns if column not in (*NEEDED, *TIMES, "row")]
+    others = [column for column in frame.columns if column not in (*NEEDED, *TIMES, _ROW)]
     return [column for column in others if (curves[column].nunique() > 1).mean() > 0.5]
 
 
@@ -226,7 +228,7 @@ def _first(frame: pd.DataFrame, bad: npt.NDArray[np.bool_]) -> dict[Any, Any]:
 def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFrame:
     for column, value in ((column, str(value)) for column, value in only.items()):  # a file may say 0 for "0"
         if column not in frame:
-            raise unknown(f"column of {name}", column, (c for c in frame.columns if c != "row"))
+            raise unknown(f"column of {name}", column, (c for c in frame.columns if c != _ROW))
         texts = frame[column].astype(str)
         if value not in set(texts):
             raise unknown(f"value of {column} in {name}", value, set(texts))
@@ -250,7 +252,7 @@ def _check_filled(frame: pd.DataFrame, name: str) -> None:
     if empty.to_numpy().any():
         first = int(empty.any(axis=1).to_numpy().argmax())
         column = frame.columns[int(empty.iloc[first].to_numpy().argmax())]
-        raise InvalidInput(f"{name}, row {frame['row'].iloc[first]}: {column!s} is missing")
+        raise InvalidInput(f"{name}, row {frame[_ROW].iloc[first]}: {column!s} is missing")
 
 
 def _check_numbers(frame: pd.DataFrame, column: str, name: str) -> None:
@@ -258,7 +260,7 @@ def _check_numbers(frame: pd.DataFrame, column: str, name: str) -> None:
     bad = ~np.isfinite(numbers.to_numpy(float))
     if bad.any():
         at = _first(frame, bad)
-        raise InvalidInput(f"{name}, row {at['row']}: {column} is {at[column]!r}, not a number")
+        raise InvalidInput(f"{name}, row {at[_ROW]}: {column} is {at[column]!r}, not a number")
     frame[column] = numbers
 
 
@@ -277,7 +279,7 @@ def _check_order(frame: pd.DataFrame, times: Sequence[str], name: str) -> None:
             if column == "step" and last == last:
                 hint = "; if the table holds several tasks, choose one with only={'env': …}"
             where = f"config_id {at[CONFIG_ID]}, seed {at['seed']}"
-            raise InvalidInput(f"{name}, row {at['row']} ({where}): {column} {at[column]:g} {reason}{hint}")
+            raise InvalidInput(f"{name}, row {at[_ROW]} ({where}): {column} {at[column]:g} {reason}{hint}")
 
 
 def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: str) -> None:
@@ -287,7 +289,7 @@ def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: s
         if bad.any():
             at = _first(frame, bad)
             raise InvalidInput(
-                f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at[CONFIG_ID]}, which had "
+                f"{name}, row {at[_ROW]}: {column} is {at[column]} for config_id {at[CONFIG_ID]}, which had "
                 f"{first.iloc[int(bad.argmax())]} before; choose one value with only={{{column!r}: …}}"
             )
 
@@ -295,7 +297,7 @@ def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: s
 def _check_complete(frame: pd.DataFrame, name: str) -> None:
     """Every configuration has the same seeds, every curve the same steps."""
     curves = frame.groupby([CONFIG_ID, "seed"], sort=False, observed=True)
-    last: Any = curves["row"].max()
+    last: Any = curves[_ROW].max()
     steps: dict[Any, Any] = curves["step"].agg(tuple).to_dict()
     usual = _most_common(steps)
     for curve, own in steps.items():
@@ -312,7 +314,7 @@ def _check_complete(frame: pd.DataFrame, name: str) -> None:
     usual = _most_common(seeds)
     for config, own in seeds.items():
         if own != usual:
-            row = frame.loc[frame[CONFIG_ID] == config, "row"].max()
+            row = frame.loc[frame[CONFIG_ID] == config, _ROW].max()
             raise InvalidInput(
                 f"{name}, row {row}: config_id {config} has the seeds {_listed(own)}, the others {_listed(usual)}"
             )
@@ -321,20 +323,20 @@ def _check_complete(frame: pd.DataFrame, name: str) -> None:
 def _joined(frame: pd.DataFrame, known: pd.DataFrame, configs: pd.DataFrame, name: str) -> pd.DataFrame:
     """Add the hyperparameters of the second table."""
     _check_there(configs, CONFIG_ID, name)
-    configs.insert(0, "row", np.arange(1, len(configs) + 1))
+    configs.insert(0, _ROW, np.arange(1, len(configs) + 1))
     _check_filled(configs, name)
     twice = configs[CONFIG_ID].duplicated()
     if twice.any():
         at = _first(configs, twice.to_numpy())
-        raise InvalidInput(f"{name}, row {at['row']}: config_id {at[CONFIG_ID]} stands there a second time")
+        raise InvalidInput(f"{name}, row {at[_ROW]}: config_id {at[CONFIG_ID]} stands there a second time")
     unlisted = ~frame[CONFIG_ID].isin(configs[CONFIG_ID])
     if unlisted.any():
         at = _first(frame, unlisted.to_numpy())
-        raise InvalidInput(f"row {at['row']} of the curves: config_id {at[CONFIG_ID]} is not in {name}")
+        raise InvalidInput(f"row {at[_ROW]} of the curves: config_id {at[CONFIG_ID]} is not in {name}")
     both = sorted((set(known.columns) & set(configs.columns)) - {CONFIG_ID})
     if both:
         raise InvalidInput(f"{name} and the curves both have a column {both[0]!r}")
-    return known.merge(configs.drop(columns="row"), on=CONFIG_ID, how="left")
+    return known.merge(configs.drop(columns=_ROW), on=CONFIG_ID, how="left")
 
 
 def _most_common(counted: Mapping[Any, Any]) -> Any:

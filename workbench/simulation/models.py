@@ -7,6 +7,7 @@ configurations see the same curves, and a trial restarted from scratch repeats i
 import json
 import math
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.core.checks import COUNT, FINITE, FROM_ZERO, PART, POSITIVE, check
+from workbench.core.checks import COUNT, FINITE, FROM_ZERO, PART, POSITIVE, check, is_number
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
@@ -66,8 +67,10 @@ class CostTable:
         """Give the relative duration of this configuration's phases."""
         if self.hyperparameter not in config:
             raise unknown("hyperparameter of the cost table", self.hyperparameter, config)
-        at = math.log(float(config[self.hyperparameter]))
-        return float(np.exp(np.interp(at, *self._logarithms)))
+        value = config[self.hyperparameter]
+        if not (is_number(value) and POSITIVE.fits(value)):
+            raise InvalidInput(f"a cost table goes by {POSITIVE.words}, got {self.hyperparameter} = {value!r}")
+        return float(np.exp(np.interp(math.log(value), *self._logarithms)))
 
     @cached_property
     def _logarithms(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -185,6 +188,9 @@ class SyntheticCurves:
 class ReplayedStudy:
     """A recorded study replayed: each configuration's phases take as long, and score, as they did.
 
+    Of equal configurations, as of survivors that ran every rung anew, a trial meets what the trial of its number
+    recorded, and beyond that what the one that ran the furthest did.
+
     Parameters
     ----------
     trials, phases : DataFrame
@@ -201,12 +207,9 @@ class ReplayedStudy:
         self.name = name
         self.configs: list[dict[str, Any]] = []
         self._numbers: list[int] = []  # of the trials that ran them
-        self._trial_of: dict[frozenset[Any], int] = {}  # by configuration; a frame may have 2.0 for its 2
         for row in trials.sort_values("trial").to_dict("records"):
-            config = {key: row[key] for key in hyperparameters if row[key] == row[key]}
-            self.configs.append(config)
+            self.configs.append({key: row[key] for key in hyperparameters if row[key] == row[key]})
             self._numbers.append(int(row["trial"]))
-            self._trial_of.setdefault(frozenset(config.items()), int(row["trial"]))
         done = phases[phases["ended_s"].notna() & phases["trial"].isin(self._numbers)]
         self._phases = {
             (int(trial), int(phase)): (float(seconds), float(score))
@@ -216,6 +219,10 @@ class ReplayedStudy:
         }
         if not self._phases:
             raise InvalidInput(f"study {name!r} has no completed phase to replay")
+        reached = Counter(trial for trial, _ in self._phases)
+        self._furthest: dict[frozenset[Any], int] = {}  # by configuration; a frame may have 2.0 for its 2
+        for number, config in sorted(zip(self._numbers, self.configs, strict=True), key=lambda one: -reached[one[0]]):
+            self._furthest.setdefault(frozenset(config.items()), number)
 
     @property
     def n_phases(self) -> int:
@@ -224,12 +231,13 @@ class ReplayedStudy:
 
     def known(self, config: Config, phase: int) -> bool:
         """Tell whether a configuration's phase was recorded."""
-        return (self._trial_of.get(frozenset(config.items())), phase) in self._phases
+        return (self._furthest.get(frozenset(config.items())), phase) in self._phases
 
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
-        """Give what was recorded for this configuration; of equal ones, for the trial of that number if it is one."""
-        known = self._trial_of.get(frozenset(config.items()))
-        if trial < len(self.configs) and self.configs[trial] == config:
+        """Give what was recorded for this configuration."""
+        known = self._furthest.get(frozenset(config.items()))
+        same = trial < len(self.configs) and self.configs[trial] == config
+        if same and (self._numbers[trial], phase) in self._phases:
             known = self._numbers[trial]
         if known is None:
             raise SchedulerError(

@@ -13,6 +13,7 @@ from workbench.core.describe import made
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.failures import short
 from workbench.core.places import located
+from workbench.core.record import size_of_record
 from workbench.core.space import Space
 from workbench.simulation.curve_table import CurveTable, TableCurves, read_table
 from workbench.simulation.executor import PhaseModel
@@ -91,12 +92,17 @@ def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(settings["db"]) as kb:
-        frames = kb[settings["name"]].frames()
+        frames, spec = kb[settings["name"]].frames(), kb[settings["name"]].spec
     phases = frames.phases.assign(score=frames.aim.sign * frames.phases["score"])  # simulated schedulers maximise
+    if (most := size_of_record(spec, frames.size).n_phases) is not None:
+        phases = phases[phases["phase"] < most]  # further ones were added by a person, to some trials
     trials = searching(frames.trials).sort_values(["phases", "trial"], ascending=[False, True])
     trials = trials.drop_duplicates("candidate")  # of a configuration's seeds the one that ran furthest
     study = ReplayedStudy(trials, phases, frames.hyperparameters, settings["name"])
-    return CurveSource(study.n_phases, study.configs, partial(_same, study))
+    decided = zip(frames.decisions["trial"], frames.decisions["reason"], strict=True)
+    again = {trial for trial, reason in decided if "repeats" in reason}  # survivors that ran a rung anew
+    configs = [one for one, trial in zip(study.configs, sorted(trials["trial"]), strict=True) if trial not in again]
+    return CurveSource(study.n_phases, configs, partial(_same, study))
 
 
 def _same(model: PhaseModel, seed: int) -> PhaseModel:

@@ -91,6 +91,17 @@ def test_optuna_is_shown_failures_and_running_trials_and_gives_points_of_the_spa
     assert isinstance(searcher.suggest(8)["t_max"], int)
 
 
+def test_optuna_does_not_forget_what_a_trial_scored_before_it_failed() -> None:
+    pytest.importorskip("optuna")
+    whole, stopped = (OptunaSearcher(SPACE, n_random=4) for _ in range(2))
+    for trial in range(8):
+        assert whole.suggest(trial) == stopped.suggest(trial)
+        for searcher in (whole, stopped):
+            searcher.observe(Report(trial, 0, float(trial)))
+    stopped.observe(Report(7, 1, math.nan, failed=True))  # the best, as by a person
+    assert [whole.suggest(trial) for trial in (8, 9)] == [stopped.suggest(trial) for trial in (8, 9)]
+
+
 @pytest.mark.slow
 def test_gp_learns_of_a_hyperparameter_that_does_not_always_apply() -> None:
     """Also where earlier trials lacked it. Uniform draws lie 0.25 off."""

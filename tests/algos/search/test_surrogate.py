@@ -19,6 +19,14 @@ def test_likeness_by_hand() -> None:
     assert likeness(positions([{"config_id": 0}, {"config_id": 1}])).tolist() == [[1, 0], [0, 1]]
 
 
+@pytest.mark.parametrize("configs", [[{"network": word} for word in "abc"], [{"network": "a"}, {"network": "b"}, {}]])
+def test_any_two_words_are_as_unlike_as_any_other_two(configs) -> None:
+    """Whichever comes first; having none is one of them."""
+    like = likeness(positions(configs))
+    assert len({*like[~np.eye(3, dtype=bool)]}) == 1
+    assert like[0, 1] < 1
+
+
 def test_two_configurations_meet_at_the_last_phase_that_both_have_reported() -> None:
     surrogate = Surrogate(CONFIGS, 3)
     surrogate.see(2, 0, 1.0)

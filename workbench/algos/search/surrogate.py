@@ -26,7 +26,8 @@ def positions(configs: Sequence[Config]) -> Array:
     """Place configurations in a cube: each number by its rank among theirs, [configs, hyperparameters].
 
     Ranks make learning rates and batch sizes, whatever their scales, alike. Words, and whether a hyperparameter
-    applies at all, become 0 or 1, a column each. What never varies is left out.
+    applies at all, become 0 or 1, a column each: any two words are as unlike as any other two. What never varies is
+    left out.
     """
     columns: list[Array] = []
     for name in dict.fromkeys(name for config in configs for name in config if name != CONFIG_ID):
@@ -39,7 +40,8 @@ def positions(configs: Sequence[Config]) -> Array:
             ranks[applies] = _ranks(np.array([value for value in values if value is not None], dtype=float))
             columns.append(ranks)
         else:
-            columns += [np.array([value == kind for value in values], dtype=float) for kind in kinds[1:]]
+            told = kinds if len(kinds) > 1 + applies.all() else kinds[1:]  # of two that there can be one column tells
+            columns += [np.array([value == kind for value in values], dtype=float) for kind in told]
     varying = [column for column in columns if np.ptp(column) > 0]
     return np.column_stack(varying) if varying else np.zeros((len(configs), 0))
 
