@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.cluster.test_leaving import Alone
 from tests.clusters.trials import Paced
-from tests.support import saved, small_disk
+from tests.support import saved, silent, small_disk
 from workbench.cluster import manifest, place, worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.leaving import Leaving
@@ -158,6 +158,27 @@ def test_a_trial_that_moves_while_a_store_is_out_of_reach_begins_when_it_is_back
     assert ("metrics" in result) == proved
     assert "recovered" not in result
     assert proved or error in result["error"]
+
+
+@pytest.mark.parametrize("away", ["get", "exists"])  # asked for the checkpoint; for a part of the phase that is due
+def test_a_trial_that_waited_for_its_store_goes_on_with_what_it_has_learnt(alone, tmp_path, monkeypatch, away) -> None:
+    store, ask, cut = CheckpointStore(f"memory://{tmp_path.name}"), getattr(MemoryFileSystem, away), [True]
+    trained = Paced(1, 0.0)({"lr": 1e-3}, 0)
+    for _ in range(3):
+        trained.train_phase(silent)
+    name = saved(store, trained, 0, 0)
+
+    def asked(self, *given, **how):
+        if cut:
+            raise OSError("no route to host")
+        return ask(self, *given, **how)
+
+    monkeypatch.setattr(place, "_WAITS_S", (0.0,))
+    monkeypatch.setattr(MemoryFileSystem, away, asked)
+    alone.proved, alone.on_note = True, cut.clear
+    result = alone.run(store, Paced(1, 0.0), upon=name)
+    assert len(alone.said) == 1
+    assert result["metrics"]["total"] == 4.0
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])
