@@ -4,10 +4,13 @@ import json
 import os
 import re
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +24,13 @@ from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _LONG_S = 120.0  # after which none begins: each may take its time, and whoever tries shows no life
+_SILENT_S = 5.0  # of a URL, after which it is said that an answer is waited for
 _TRIAL = re.compile(r"trial-\d+")
 _OURS = re.compile(r"\.?phase-\d+")  # checkpoints, marks that keep them, and what is left of some half written
 _SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")  # as `sent_name` has it
 _MARK = ".study"  # holds the identity of the study whose place it is
 DRIVER = ".driver"  # is locked by whoever drives that study
+_waits: ContextVar[Callable[[], None] | None] = ContextVar("waits", default=None)
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
 
@@ -265,6 +270,39 @@ def _make_folder(files: Any, path: str) -> None:
         files.makedirs(path, exist_ok=True)
 
 
+@contextmanager
+def heard_of(waits: Callable[[], None]) -> Iterator[None]:
+    """Call `waits` every few seconds in which a URL gives no answer: the libraries behind it may wait for half an hour.
+
+    What it raises ends the waiting; the answer is then nobody's.
+    """
+    token = _waits.set(waits)
+    try:
+        yield
+    finally:
+        _waits.reset(token)
+
+
+def _answer(ask: Callable[[], None]) -> None:
+    """Ask a place, and wait for its answer so that others hear of it, if anybody is to."""
+    if (waits := _waits.get()) is None:
+        ask()
+        return
+    answer: Future[None] = Future()
+
+    def asked() -> None:
+        try:
+            ask()
+            answer.set_result(None)
+        except BaseException as err:  # noqa: BLE001  raised where it is waited for
+            answer.set_exception(err)
+
+    threading.Thread(target=asked, name="answer of a URL", daemon=True).start()
+    while not wait([answer], _SILENT_S).done:
+        waits()
+    answer.result()
+
+
 def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None:
     """Try again for a minute or two what a network may fail; a place that is not there, or refuses, is told at once.
 
@@ -276,7 +314,7 @@ def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None
     until = time.monotonic() + _LONG_S
     for wait_s in (*(_WAITS_S if patient else ()), None):
         try:
-            act()
+            _answer(act)
             return
         except WorkbenchError:
             raise
