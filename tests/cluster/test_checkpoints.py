@@ -263,6 +263,27 @@ def test_what_was_sent_in_part_is_read_where_it_waits(tmp_path, monkeypatch) -> 
     assert fresh.phase == 2
 
 
+@pytest.mark.parametrize("lasts", [False, True])
+def test_where_a_store_cannot_be_looked_into_no_checkpoint_is_missing(tmp_path, monkeypatch, lasts) -> None:
+    """Whatever the library behind it raises; one that fails once is asked again."""
+    store, look, failed = CheckpointStore(f"memory://{tmp_path.name}"), MemoryFileSystem.ls, []
+    first, second = (saved(store, trained(phase + 1), 0, phase) for phase in (0, 1))
+
+    def fail(self, *given, **how):
+        if lasts or not failed:
+            failed.append(given)
+            raise RuntimeError("no route\nto host")
+        return look(self, *given, **how)
+
+    monkeypatch.setattr(place, "_WAITS_S", (0.0,))
+    monkeypatch.setattr(MemoryFileSystem, "ls", fail)
+    if lasts:
+        with pytest.raises(PlaceAway, match=rf"^trial-00000 cannot be looked into at {store.root}: no route to host$"):
+            list(store.before(second))
+    else:
+        assert list(store.before(second)) == [(first, 1)]
+
+
 def test_the_manifest_is_sent_last(tmp_path, monkeypatch) -> None:
     sent = []
     monkeypatch.setattr(MemoryFileSystem, "put_file", lambda self, here, there: sent.append(there.rpartition("/")[2]))

@@ -125,8 +125,17 @@ class Place:
         files.rm(path)
 
     def phases(self, folder: str) -> list[int]:
-        """Phases of which there is a checkpoint, oldest first."""
-        names = _names(*self._at(folder))
+        """Phases of which there is a checkpoint, oldest first; raises as `upload`, on a disk as the system does."""
+        names: list[str] = []
+        place = self._at(folder)
+
+        def look() -> None:
+            names[:] = _names(*place)
+
+        if self.remote:
+            _patiently(look, f"{folder} cannot be looked into at {self.root}")
+        else:
+            look()
         return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
 
     def score(self, name: str) -> float | None:
