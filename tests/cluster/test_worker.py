@@ -161,7 +161,7 @@ def test_a_trial_that_moves_while_a_store_is_out_of_reach_begins_when_it_is_back
     assert proved or error in result["error"]
 
 
-@pytest.mark.parametrize("away", ["get", "exists"])  # asked for the checkpoint; for a part of the phase that is due
+@pytest.mark.parametrize("away", ["get", "info"])  # asked for the checkpoint; for a part of the phase that is due
 def test_a_trial_that_waited_for_its_store_goes_on_with_what_it_has_learnt(alone, tmp_path, monkeypatch, away) -> None:
     store, ask, cut = CheckpointStore(f"memory://{tmp_path.name}"), getattr(MemoryFileSystem, away), [True]
     trained = Paced(1, 0.0)({"lr": 1e-3}, 0)

@@ -1,5 +1,6 @@
 """Where checkpoints are: a directory, or whatever fsspec reaches at a URL, with the patience that a network takes."""
 
+import errno
 import json
 import os
 import re
@@ -82,7 +83,7 @@ class Place:
 
         def fetch() -> None:
             shutil.rmtree(target, ignore_errors=True)  # of a try that failed
-            if files.exists(f"{path}/{MANIFEST}"):
+            if _is_there(files, f"{path}/{MANIFEST}"):
                 files.get(path, str(target), recursive=True)
 
         _patiently(fetch, f"{name} cannot be read from {self.root}")
@@ -91,7 +92,7 @@ class Place:
         """Tell whether there is a whole checkpoint of this name; raises as `upload`."""
         answers: list[bool] = []
         files, path = self._at(f"{name}/{MANIFEST}")
-        _patiently(lambda: answers.append(files.exists(path)), f"{name} cannot be looked for at {self.root}")
+        _patiently(lambda: answers.append(_is_there(files, path)), f"{name} cannot be looked for at {self.root}")
         return answers[0]
 
     def pin(self, name: str) -> None:
@@ -150,7 +151,7 @@ class Place:
     def delete(self, name: str) -> None:
         """Remove a checkpoint that is not pinned."""
         files, path = self._at(name)
-        if files.exists(f"{path}.donor"):
+        if _is_there(files, f"{path}.donor"):
             return
         if not self.remote:
             target = Path(self.root) / name
@@ -215,7 +216,7 @@ class Place:
             for left in filter(_SENT.fullmatch, _names(files, path)):  # by a driver that was killed
                 files.rm(f"{path}/{left}")
             for mark in (_MARK, DRIVER):
-                if files.exists(f"{path}/{mark}"):
+                if _is_there(files, f"{path}/{mark}"):
                     files.rm(f"{path}/{mark}")
             with suppress(Exception):  # it is not empty, or no folder at all, as in an object store
                 files.rmdir(path)
@@ -263,6 +264,17 @@ def _at(url: str) -> tuple[Any, str]:
     except (ImportError, ValueError) as err:  # of a package that is missing, or a protocol that is none
         raise InvalidInput(f"checkpoints cannot be kept at {url}: {err}") from None
     return place
+
+
+def _is_there(files: Any, path: str) -> bool:
+    """Tell whether there is a file; raises whatever keeps from knowing, where most of fsspec's `exists` say no."""
+    try:
+        files.info(path)
+    except OSError as err:
+        if isinstance(err, FileNotFoundError) or err.errno == errno.ENOENT:
+            return False
+        raise
+    return True
 
 
 def _names(files: Any, path: str) -> list[str]:
