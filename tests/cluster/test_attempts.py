@@ -98,21 +98,31 @@ def test_with_no_other_slot_the_trial_waits_until_its_own_is_back() -> None:
     ]
 
 
-def failing_twice(book: Attempts, trial: int) -> None:
+def failing_twice(book: Attempts, trial: int, why: str = "exception") -> None:
     (first,) = begun(book, trial)
-    book.attempt_lost(first, "exception", "ModuleNotFoundError: no", 1.0)
+    lose(book, first, why)
     (submit,) = book.seat_waiting(1.0)
     assert submit.attempt.slot is first.slot
-    book.attempt_lost(submit.attempt, "exception", "ModuleNotFoundError: no", 1.0)
+    lose(book, submit.attempt, why)
 
 
-def test_after_two_exceptions_a_trial_goes_on_elsewhere_while_others_are_at_work() -> None:
+def lose(book: Attempts, attempt: Attempt, why: str) -> None:
+    """Lose an attempt to an exception, or with its worker, which is replaced at once."""
+    if why == "exception":
+        book.attempt_lost(attempt, why, "ModuleNotFoundError: no", 1.0)
+        return
+    book.slot_lost(attempt.slot, 1.0, silent_s=300.0 if why == "stall" else None)
+    book.slot_joined(attempt.slot, 1.0)
+
+
+@pytest.mark.parametrize("why", ["exception", "crash", "stall"])
+def test_after_two_failures_a_trial_goes_on_elsewhere_while_others_are_at_work(why) -> None:
     """A worker that lacks a module would have every trial that comes to it fail, and is always the first free one."""
     book, (good, bad) = book_of(2)
     (other,) = begun(book, 0)
-    failing_twice(book, 1)
+    failing_twice(book, 1, why)
     assert (book.time_passed(2.0), book.n_free) == ([], 1)  # it may take another trial meanwhile
-    failing_twice(book, 2)
+    failing_twice(book, 2, why)
     assert (book.time_passed(2.0), book.n_free, len(book.waiting)) == ([], 1, 2)
     book.phase_ended(other, 3.0, ENDED)
     book.verdict(0, Verdict.STOP, 3.0)
@@ -123,7 +133,7 @@ def test_after_two_exceptions_a_trial_goes_on_elsewhere_while_others_are_at_work
     assert not [line for line in told(book) if line[0] == "trial_failed"]
 
 
-def test_after_two_exceptions_a_trial_stays_on_its_slot_where_no_other_is_at_work() -> None:
+def test_after_two_failures_a_trial_stays_on_its_slot_where_no_other_is_at_work() -> None:
     book, (slot,) = book_of(1)
     failing_twice(book, 0)
     (submit,) = book.time_passed(2.0)

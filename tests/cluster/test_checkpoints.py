@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tests.support import Deterministic, saved
+from tests.support import Deterministic, breaking, saved
 from workbench.cluster import checkpoints, manifest, place
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.place import Place
@@ -261,6 +262,46 @@ def test_what_was_sent_in_part_is_read_where_it_waits(tmp_path, monkeypatch) -> 
     MemoryFileSystem().pipe_file(f"/{tmp_path.name}/{name}/phase.txt", b"9")
     store.load(fresh, name)
     assert fresh.phase == 2
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_where_a_store_cannot_be_looked_into_no_checkpoint_is_missing(tmp_path, monkeypatch, lasts) -> None:
+    """Whatever the library behind it raises; one that fails once is asked again."""
+    store, look, failed = CheckpointStore(f"memory://{tmp_path.name}"), MemoryFileSystem.ls, []
+    first, second = (saved(store, trained(phase + 1), 0, phase) for phase in (0, 1))
+
+    def fail(self, *given, **how):
+        if lasts or not failed:
+            failed.append(given)
+            raise RuntimeError("no route\nto host")
+        return look(self, *given, **how)
+
+    monkeypatch.setattr(place, "_WAITS_S", (0.0,))
+    monkeypatch.setattr(MemoryFileSystem, "ls", fail)
+    if lasts:
+        with pytest.raises(PlaceAway, match=rf"^trial-00000 cannot be looked into at {store.root}: no route to host$"):
+            list(store.before(second))
+    else:
+        assert list(store.before(second)) == [(first, 1)]
+
+
+def test_what_a_place_cannot_be_asked_for_is_not_missing(tmp_path, monkeypatch) -> None:
+    """Most file systems behind fsspec say then that it is: a trial would begin anew, and a donor be removed."""
+    store = CheckpointStore(f"memory://{tmp_path.name}")
+    name, fresh = saved(store, trained(1), 0, 0), Deterministic({"lr": 1e-3}, 0)
+    store.pin(name)
+    with monkeypatch.context() as away:
+        away.setattr(place, "_WAITS_S", (0.0,))
+        away.setattr(MemoryFileSystem, "exists", AbstractFileSystem.exists)
+        away.setattr(MemoryFileSystem, "info", breaking("no route to host"))
+        with pytest.raises(PlaceAway, match=rf"^{name} cannot be read from {store.root}: no route to host$"):
+            store.load(fresh, name)
+        with pytest.raises(PlaceAway, match=rf"^{name} cannot be looked for at {store.root}: no route to host$"):
+            store.has(name)
+        with pytest.raises(OSError, match="no route to host"):
+            Place(store.root).delete(name)
+    store.load(fresh, name)
+    assert fresh.phase == 1
 
 
 def test_the_manifest_is_sent_last(tmp_path, monkeypatch) -> None:

@@ -54,6 +54,13 @@ def test_a_gang_takes_workers_of_one_host_first_and_those_left_over_wait() -> No
     assert joined[0].place == {"node": "x", "workers": 2}
 
 
+def test_what_is_left_over_on_a_host_breaks_up_no_gang_of_another_one() -> None:
+    slots = Slots(2)
+    joined = slots.form(told("a@w", "b@w", "c@w", "d@x", "e@x", "f@y", "g@y", "h@z"), given_up=set())
+    assert [slot.nodes for slot in joined] == [("w", "w"), ("x", "x"), ("y", "y"), ("w", "z")]
+    assert not slots.apart
+
+
 def test_a_slot_that_has_lost_a_rank_comes_back_under_its_number() -> None:
     slots = Slots(2)
     both = told("a@x", "b@x")

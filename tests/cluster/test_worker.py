@@ -3,6 +3,7 @@
 import errno
 import os
 import subprocess
+import threading
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.cluster.test_leaving import Alone
 from tests.clusters.trials import Paced
-from tests.support import saved, small_disk
+from tests.support import saved, silent, small_disk
 from workbench.cluster import manifest, place, worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.leaving import Leaving
@@ -158,6 +159,55 @@ def test_a_trial_that_moves_while_a_store_is_out_of_reach_begins_when_it_is_back
     assert ("metrics" in result) == proved
     assert "recovered" not in result
     assert proved or error in result["error"]
+
+
+@pytest.mark.parametrize("away", ["get", "info"])  # asked for the checkpoint; for a part of the phase that is due
+def test_a_trial_that_waited_for_its_store_goes_on_with_what_it_has_learnt(alone, tmp_path, monkeypatch, away) -> None:
+    store, ask, cut = CheckpointStore(f"memory://{tmp_path.name}"), getattr(MemoryFileSystem, away), [True]
+    trained = Paced(1, 0.0)({"lr": 1e-3}, 0)
+    for _ in range(3):
+        trained.train_phase(silent)
+    name = saved(store, trained, 0, 0)
+
+    def asked(self, *given, **how):
+        if cut:
+            raise OSError("no route to host")
+        return ask(self, *given, **how)
+
+    monkeypatch.setattr(place, "_WAITS_S", (0.0,))
+    monkeypatch.setattr(MemoryFileSystem, away, asked)
+    alone.proved, alone.on_note = True, cut.clear
+    result = alone.run(store, Paced(1, 0.0), upon=name)
+    assert len(alone.said) == 1
+    assert result["metrics"]["total"] == 4.0
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_trial_waits_for_a_store_that_takes_its_question_and_does_not_answer(
+    alone, tmp_path, monkeypatch, stopped
+) -> None:
+    """Its silence is no stall of the trial's, and who wants the phase no more does not wait for it."""
+    store, get, answers = CheckpointStore(f"memory://{tmp_path.name}"), MemoryFileSystem.get, threading.Event()
+    name = saved(store, Paced(1, 0.0)({}, 0), 0, 0)
+
+    def hang(self, *given, **how) -> None:
+        assert answers.wait(300)
+        get(self, *given, **how)
+
+    def on_note() -> None:
+        if stopped:
+            alone.here.cancelled.add(("topic", ""))
+        else:
+            answers.set()
+
+    monkeypatch.setattr(place, "_SILENT_S", 0.01)
+    monkeypatch.setattr(MemoryFileSystem, "get", hang)
+    alone.proved, alone.on_note = True, on_note
+    result = alone.run(store, Paced(1, 0.0), upon=name)
+    answers.set()
+    assert set(alone.said) == {f"waiting for the place of checkpoints {store.root} to answer"}
+    assert ("metrics" in result) == (not stopped)
+    assert not stopped or result["error"] == "PhaseCancelled"
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EIO])

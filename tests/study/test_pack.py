@@ -377,8 +377,12 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     assert files(tmp_path) == before
     saved(checkpoint_store(tmp_path / "new.db", "one"), Deterministic({}, 0), 0, 0)
     before = files(tmp_path)
-    with pytest.raises(StudyError, match=r"there are checkpoints in .*new.checkpoints/one already"):
-        unpack(tmp_path / "p", tmp_path / "new.db")
+    there = checkpoint_store(tmp_path / "new.db", "one").root
+    for place, told in ((None, "name=…"), (there, "checkpoints=…")):  # the place that is named is every name's
+        with pytest.raises(
+            StudyError, match=rf"there are checkpoints in .*new.checkpoints/one already: .* choose {told}$"
+        ):
+            unpack(tmp_path / "p", tmp_path / "new.db", checkpoints=place)
     assert files(tmp_path) == before
 
 

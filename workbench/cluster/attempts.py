@@ -101,9 +101,9 @@ class Attempts:
     seats : Seats
         The slots that are up, and those that are free.
     waiting : deque of (Job, int)
-        Attempts without a slot: they come before any new trial. From the third on, one that follows an exception shuns
-        the slot where that was, while others are at work: a worker that lacks a module, or cannot write where others
-        can, is always the first to be free, and all trials to come would fail there, one by one.
+        Attempts without a slot: they come before any new trial. From the third on, one shuns the slot where the last
+        failed, while others are at work: a worker that lacks a module, cannot write where others can, or dies of its
+        GPU is always the first to be free, and all trials to come would fail there, one by one.
     events : list of Event
         What has happened since `take_events` was last called.
     surplus : int
@@ -331,7 +331,7 @@ class Attempts:
         self.events.append(Event(kind, now, job.trial, job.phase, attempt.slot.index, data))
         if again:
             self.waiting.append((job, number))
-            if why == "exception" and number > 1:
+            if why != "left" and number > 1:
                 self._shunned[job.trial] = attempt.slot
         return [Cancel(attempt, stop=len(attempt.slot.names) > 1)]
 

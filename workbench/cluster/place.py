@@ -1,13 +1,17 @@
 """Where checkpoints are: a directory, or whatever fsspec reaches at a URL, with the patience that a network takes."""
 
+import errno
 import json
 import os
 import re
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +25,13 @@ from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _LONG_S = 120.0  # after which none begins: each may take its time, and whoever tries shows no life
+_SILENT_S = 5.0  # of a URL, after which it is said that an answer is waited for
 _TRIAL = re.compile(r"trial-\d+")
 _OURS = re.compile(r"\.?phase-\d+")  # checkpoints, marks that keep them, and what is left of some half written
 _SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")  # as `sent_name` has it
 _MARK = ".study"  # holds the identity of the study whose place it is
 DRIVER = ".driver"  # is locked by whoever drives that study
+_waits: ContextVar[Callable[[], None] | None] = ContextVar("waits", default=None)
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
 
@@ -77,7 +83,7 @@ class Place:
 
         def fetch() -> None:
             shutil.rmtree(target, ignore_errors=True)  # of a try that failed
-            if files.exists(f"{path}/{MANIFEST}"):
+            if _is_there(files, f"{path}/{MANIFEST}"):
                 files.get(path, str(target), recursive=True)
 
         _patiently(fetch, f"{name} cannot be read from {self.root}")
@@ -86,7 +92,7 @@ class Place:
         """Tell whether there is a whole checkpoint of this name; raises as `upload`."""
         answers: list[bool] = []
         files, path = self._at(f"{name}/{MANIFEST}")
-        _patiently(lambda: answers.append(files.exists(path)), f"{name} cannot be looked for at {self.root}")
+        _patiently(lambda: answers.append(_is_there(files, path)), f"{name} cannot be looked for at {self.root}")
         return answers[0]
 
     def pin(self, name: str) -> None:
@@ -120,8 +126,17 @@ class Place:
         files.rm(path)
 
     def phases(self, folder: str) -> list[int]:
-        """Phases of which there is a checkpoint, oldest first."""
-        names = _names(*self._at(folder))
+        """Phases of which there is a checkpoint, oldest first; raises as `upload`, on a disk as the system does."""
+        names: list[str] = []
+        place = self._at(folder)
+
+        def look() -> None:
+            names[:] = _names(*place)
+
+        if self.remote:
+            _patiently(look, f"{folder} cannot be looked into at {self.root}")
+        else:
+            look()
         return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
 
     def score(self, name: str) -> float | None:
@@ -136,7 +151,7 @@ class Place:
     def delete(self, name: str) -> None:
         """Remove a checkpoint that is not pinned."""
         files, path = self._at(name)
-        if files.exists(f"{path}.donor"):
+        if _is_there(files, f"{path}.donor"):
             return
         if not self.remote:
             target = Path(self.root) / name
@@ -201,7 +216,7 @@ class Place:
             for left in filter(_SENT.fullmatch, _names(files, path)):  # by a driver that was killed
                 files.rm(f"{path}/{left}")
             for mark in (_MARK, DRIVER):
-                if files.exists(f"{path}/{mark}"):
+                if _is_there(files, f"{path}/{mark}"):
                     files.rm(f"{path}/{mark}")
             with suppress(Exception):  # it is not empty, or no folder at all, as in an object store
                 files.rmdir(path)
@@ -251,6 +266,17 @@ def _at(url: str) -> tuple[Any, str]:
     return place
 
 
+def _is_there(files: Any, path: str) -> bool:
+    """Tell whether there is a file; raises whatever keeps from knowing, where most of fsspec's `exists` say no."""
+    try:
+        files.info(path)
+    except OSError as err:
+        if isinstance(err, FileNotFoundError) or err.errno == errno.ENOENT:
+            return False
+        raise
+    return True
+
+
 def _names(files: Any, path: str) -> list[str]:
     """Name what is in a folder; nothing where there is none yet."""
     try:
@@ -265,6 +291,39 @@ def _make_folder(files: Any, path: str) -> None:
         files.makedirs(path, exist_ok=True)
 
 
+@contextmanager
+def heard_of(waits: Callable[[], None]) -> Iterator[None]:
+    """Call `waits` every few seconds in which a URL gives no answer: the libraries behind it may wait for half an hour.
+
+    What it raises ends the waiting; the answer is then nobody's.
+    """
+    token = _waits.set(waits)
+    try:
+        yield
+    finally:
+        _waits.reset(token)
+
+
+def _answer(ask: Callable[[], None]) -> None:
+    """Ask a place, and wait for its answer so that others hear of it, if anybody is to."""
+    if (waits := _waits.get()) is None:
+        ask()
+        return
+    answer: Future[None] = Future()
+
+    def asked() -> None:
+        try:
+            ask()
+            answer.set_result(None)
+        except BaseException as err:  # noqa: BLE001  raised where it is waited for
+            answer.set_exception(err)
+
+    threading.Thread(target=asked, name="answer of a URL", daemon=True).start()
+    while not wait([answer], _SILENT_S).done:
+        waits()
+    answer.result()
+
+
 def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None:
     """Try again for a minute or two what a network may fail; a place that is not there, or refuses, is told at once.
 
@@ -276,7 +335,7 @@ def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None
     until = time.monotonic() + _LONG_S
     for wait_s in (*(_WAITS_S if patient else ()), None):
         try:
-            act()
+            _answer(act)
             return
         except WorkbenchError:
             raise

@@ -48,6 +48,14 @@ class Resident:
         if live is not None and (live.owner, live.trial, live.rank, live.next_phase) == due:
             return live.trainable, task.again, ""
         task.store.check_there()
+        try:
+            return self._bring_up_anew(task)
+        except BaseException:  # it has not what it is to go on with: whoever asks again must not find it here
+            self.close()
+            raise
+
+    def _bring_up_anew(self, task: PhaseTask) -> tuple[Trainable, int, str]:
+        job = task.job
         trainable, part = self._build(task), task.store.part(job.trial, job.phase)
         if _goes_on_within(task, trainable) and task.store.has(part):
             with suppress(CheckpointError):

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from workbench.core.nodes import joined_nodes
@@ -133,9 +135,7 @@ class Slots:
                 slot.addresses, slot.lives = tuple(m.address for m in back), tuple(m.life for m in back)
                 joined.append(slot)
         # not as they happened to connect
-        apart = sorted(self.apart.values(), key=lambda member: _in_order(member.name))
-        if self._n_ranks > 1:
-            apart.sort(key=lambda member: member.node)
+        apart = _by_hosts(sorted(self.apart.values(), key=lambda member: _in_order(member.name)), self._n_ranks)
         while len(apart) >= self._n_ranks:
             members, apart = apart[: self._n_ranks], apart[self._n_ranks :]
             of_each = ((m.name, m.node, m.address, m.life) for m in members)
@@ -144,6 +144,20 @@ class Slots:
             self._slots.append(joined[-1])
         self.apart = {member.name: member for member in apart}
         return joined
+
+
+def _by_hosts(workers: list[Worker], n_ranks: int) -> list[Worker]:
+    """Put those first that fill gangs on a host of their own, and then what is left over on each host."""
+    if n_ranks == 1:
+        return workers
+    whole: list[Worker] = []
+    rest: list[Worker] = []
+    for _, group in groupby(sorted(workers, key=attrgetter("node")), key=attrgetter("node")):
+        here = list(group)
+        filled = len(here) // n_ranks * n_ranks
+        whole += here[:filled]
+        rest += here[filled:]
+    return whole + rest
 
 
 def _in_order(name: Any) -> list[str | int]:

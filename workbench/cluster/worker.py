@@ -3,7 +3,8 @@
 import math
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from distributed.utils import sync
 
 from workbench.cluster.leaving import Leaving
 from workbench.cluster.memory import keep_freed_memory
+from workbench.cluster.place import heard_of
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask, attempt_name
 from workbench.cluster.uploads import Uploads
@@ -165,10 +167,12 @@ def _hear_of_driver(task: PhaseTask, here: _Kept, worker: Worker) -> None:
 
 
 def _bring_up(task: PhaseTask, resident: Resident, reporter: "_Reporter") -> tuple[Trainable, int, str]:
-    """Bring the trial up as `Resident.bring_up`, once the place of its checkpoint is there."""
+    """Bring the trial up as `Resident.bring_up`, once the place of its checkpoint is there, and answers."""
+    note = f"waiting for the place of checkpoints {task.store.root} to answer"
     while True:
-        try:
-            return resident.bring_up(task)
+        try:  # a folder that hangs is taken for a stall, so that another machine is tried
+            with heard_of(partial(reporter.say, note)) if task.store.remote else nullcontext():
+                return resident.bring_up(task)
         except PlaceAway as err:
             _wait_for_place(task, err, reporter)
 

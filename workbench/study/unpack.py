@@ -97,7 +97,8 @@ def _take_in(
     with claim(db, called):
         try:
             if store.disk_use():
-                raise StudyError(f"there are checkpoints in {store.root} already: remove them, or choose name=…")
+                choose = "name" if elsewhere is None else "checkpoints"
+                raise StudyError(f"there are checkpoints in {store.root} already: remove them, or choose {choose}=…")
             if elsewhere is not None:
                 refuse_anothers(elsewhere, db, called)
             try:
