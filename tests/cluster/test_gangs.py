@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.ba3c_gangs import InThreads, Mortal
 from tests.cluster.conftest import stalls_once
 from tests.cluster.gang import Gang
-from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until
+from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until, virtual_executor
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
 from workbench.analysis import occupancy
 from workbench.core.budget import Budget
@@ -20,7 +20,6 @@ from workbench.core.space import Space
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
 from workbench.simulation.cluster import Hazards, VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.trained import TrainedPhases
 from workbench.study.study import Study
 
@@ -175,8 +174,7 @@ class Steady:
 
 def simulated(speeds, n_ranks, n_trials=2, **settings) -> MemoryLog:
     log = MemoryLog()
-    executor = SimulatedExecutor(Steady(), VirtualCluster(len(speeds), speeds=speeds, n_ranks=n_ranks, **settings))
-    executor.open(0.0)
+    executor = virtual_executor(Steady(), VirtualCluster(len(speeds), speeds=speeds, n_ranks=n_ranks, **settings))
     assert drive(FullRuns(RandomSearcher(SPACE), n_trials, 1), executor, log)
     return log
 
@@ -250,7 +248,6 @@ def test_gangs_decide_on_dask_as_they_do_in_the_simulator(executor_of) -> None:
     configs = [{"lr": 10.0**-n} for n in (2, 3, 4, 5)]
     real, virtual = MemoryLog(), MemoryLog()
     assert drive(HyperTrick(ListSearcher(configs), 4, 2), executor_of(Gang()), real, seed=5)
-    executor = SimulatedExecutor(Scores(real), VirtualCluster(2, n_ranks=2))
-    executor.open(0.0)
+    executor = virtual_executor(Scores(real), VirtualCluster(2, n_ranks=2))
     assert drive(HyperTrick(ListSearcher(configs), 4, 2), executor, virtual, seed=5)
     assert verdicts(virtual) == verdicts(real)
