@@ -1,10 +1,8 @@
 """The loop's own promises: barriers, pauses, deadlocks, and what is logged before what."""
 
-import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.simulated import Clocked
@@ -286,29 +284,6 @@ def test_what_a_turn_costs_does_not_grow_with_the_study() -> None:
     assert drive(Barrier(Verdict.PAUSE), virtual_executor(RandomTimes(1), 3), MemoryLog(), ledger=ledger)
     assert ledger.n_in(TrialState.STOPPED) == 3
     assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]
-
-
-def test_numbers_of_numpy_in_a_configuration_are_logged_as_plain_ones() -> None:
-    class OfNumpy(Duel):
-        def ask(self):
-            run = super().ask()
-            return run and Run(run.trial, {"x": np.int64(run.trial), "y": np.float32(0.5), "z": np.bool_(True)})
-
-    _, log = driven(OfNumpy(Verdict.STOP), slots=1)
-    configs = [e.data["config"] for e in log if e.kind is Kind.RUN]
-    assert json.loads(json.dumps(configs[0])) == {"x": 0, "y": 0.5, "z": True}
-    replay(OfNumpy(Verdict.STOP), log)
-
-
-def test_numbers_of_numpy_in_a_reason_are_logged_as_plain_ones() -> None:
-    class OfNumpy(Duel):
-        def tell(self, report):
-            decisions = super().tell(report)
-            return {trial: Decision(d.verdict, {**d.reason, "rank": np.int64(3)}) for trial, d in decisions.items()}
-
-    _, log = driven(OfNumpy(Verdict.STOP), slots=1)
-    reasons = [e.data for e in log if e.kind is Kind.DECISION]
-    assert {json.loads(json.dumps(reason))["rank"] for reason in reasons} == {3}
 
 
 def test_no_reason_is_logged_in_place_of_the_verdict() -> None:

@@ -69,6 +69,8 @@ def test_a_gang_is_as_slow_as_its_slowest_and_has_as_many_accidents_as_all_of_it
         clusters = [VirtualCluster(4, hazards=hazards, n_ranks=n_ranks) for n_ranks in (1, 4)]
         alone, gang = (cluster.accident(trial=0, phase=0, attempt=0)[0] for cluster in clusters)
         assert gang == pytest.approx(alone / 4)
+    both, rng = Hazards(crash_rate=0.1, hang_rate=0.05), np.random.default_rng(0)
+    assert np.mean([both.draw(rng, 8)[0] for _ in range(4000)]) == pytest.approx(1 / (8 * 0.15), rel=0.1)
 
 
 class Telling(Steady):

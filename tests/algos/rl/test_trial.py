@@ -500,11 +500,14 @@ def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_fal
     again.load(tmp_path)
     assert again.train_phase(silent)["frames"] < steps + 1000
     again.close()
-    second = GA3C("CartPole-v1", Budget(frames=1000), start_from=str(tmp_path), anneal_frames=4000, **settings)({}, 2)
+    factory = GA3C("CartPole-v1", Budget(frames=1000), start_from=str(tmp_path), anneal_frames=4000, **settings)
+    second = factory({"learning_rate": 1e-4}, 2)
+    assert np.array_equal(weights(second), weights(first))
+    assert (second.learner.updates, second.steps) == (first.learner.updates, first.steps)
     metrics = second.train_phase(silent)
     assert metrics["frames"] - steps >= 1000
     assert metrics["games"] == second.finished - games
-    assert second.learner.optimizer.lr == pytest.approx(second.settings.learning_rate * 0.75, rel=0.05)
+    assert second.learner.optimizer.lr == pytest.approx(1e-4 * 0.75, rel=0.05)
     second.save(tmp_path)
     second.close()
     third = GA3C("CartPole-v1", Budget(frames=1000), anneal_frames=4000, **settings)({}, 2)

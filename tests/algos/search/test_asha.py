@@ -109,19 +109,6 @@ def test_stopping_worked_by_hand() -> None:
     assert answers(scheduler, 5, 0, 2.5) == {5: ("continue", "promoted")}  # second of six: two are the top third
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_one_node_promotes_the_true_top_third_by_the_end(seed) -> None:
-    """With everyone in, who was promoted contains the top 1/eta of the rung, whatever the order."""
-
-    def score(config, trial, phase):
-        return float(np.random.default_rng([seed, trial]).normal())
-
-    world = play(ASHA(SEARCHER, 27, 9), 4, seed, score=score)
-    promoted = {t for t, phases in world.phases().items() if len(phases) > 1}
-    best = sorted(range(27), key=lambda t: -score({}, t, 0))[:9]
-    assert set(best) <= promoted
-
-
 def test_an_unknown_variant_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"unknown variant .* promotion, stopping"):
         ASHA(SEARCHER, 3, 3, variant="pausing")

@@ -2,8 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from tests.algos.search.arena import asked, play, told
@@ -316,25 +314,6 @@ def test_a_failed_member_copies_from_the_top_share_alone(seed) -> None:
         assert told(scheduler, trial, 0, float(trial)) == ("continue", "kept")
     told(scheduler, 9, 0, math.nan, failed=True)
     assert scheduler.ask().parent == 8
-
-
-@settings(max_examples=20, deadline=None)
-@given(
-    n_slots=st.integers(1, 12),
-    seed=st.integers(0, 1000),
-    fail=st.sampled_from([0.0, 0.2, 1.0]),
-    exploit=st.sampled_from(["truncation", "t-test", "tournament", "none"]),
-    resample=st.sampled_from([0.0, 0.5]),
-    explore=st.booleans(),
-)
-def test_every_population_ends_with_every_phase_run(n_slots, seed, fail, exploit, resample, explore) -> None:
-    scheduler = PBT(RandomSearcher(SPACE), 8, 5, exploit=exploit, resample=resample, explore=explore, seed=seed)
-    world = play(scheduler, n_slots, seed, fail=fail)
-    assert len({r.trial for r in world.runs}) <= scheduler.n_trials
-    for run in world.runs:
-        SPACE.validate(run.config)
-    if fail == 0.0:
-        assert len(world.reports) == scheduler.expected_phases
 
 
 # -- the toy problem of Fig. 2 ----------------------------------------------------------------------------------

@@ -146,19 +146,6 @@ def test_numpys_numbers_are_played_by_and_saved(tmp_path):
     trial.close()
 
 
-def test_evaluation_touches_nothing_and_repeats():
-    trial = TINY({}, 0)
-    state = [g.bit_generator.state for g in trial._generators]
-    one, two = (evaluate(trial.model, trial.game, 40, seed=4) for _ in range(2))
-    assert (one.returns == two.returns).all()
-    assert (one.lengths == one.returns).all()
-    assert len(one.returns) == 40
-    assert np.unique(one.returns).size > 1
-    assert [g.bit_generator.state for g in trial._generators] == state
-    greedy = evaluate(trial.model, trial.game, 3, greedy=True, seed=4)
-    assert len(greedy.returns) == 3
-
-
 @pytest.mark.slow  # BA3C, of the same gradients, learns among the quick tests
 @pytest.mark.parametrize("seed", [1, 2])
 def test_it_learns_cartpole(seed):
@@ -232,20 +219,6 @@ def test_a_checkpoint_of_the_shared_network_is_refused_in_one_line_and_still_pla
     assert model.critic is None
     for one, other in zip(model.parameters(), shared.model.parameters(), strict=True):
         assert torch.equal(one, other.cpu())
-
-
-def test_a_trial_may_start_from_another_ones_checkpoint(tmp_path):
-    first = GA3C("CartPole-v1", Budget(updates=3), lockstep=True)({"learning_rate": 1e-3}, 1)
-    first.train_phase(lambda metrics: None)
-    first.save(tmp_path)
-    first.close()
-    second = GA3C("CartPole-v1", Budget(updates=3), lockstep=True, start_from=str(tmp_path))({"learning_rate": 1e-4}, 2)
-    for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
-        assert torch.equal(one, other)
-    assert (second.learner.updates, second.steps) == (first.learner.updates, first.steps)
-    assert second.learner.optimizer.lr == 1e-4
-    assert second.train_phase(lambda metrics: None)["updates"] >= first.learner.updates + 3
-    second.close()
 
 
 def test_what_statistics_begin_at_is_refused_where_a_checkpoint_brings_them(tmp_path):
