@@ -175,15 +175,20 @@ class MemoryLog(list):
         self.extend(e for e in events if e.kind is not Kind.PROGRESS)
 
 
-def simulate(scheduler: Scheduler, model=None, slots: int = 4, seed: int = 0) -> MemoryLog:
-    """Drive a scheduler to the end in virtual time and return its log."""
+def virtual_executor(model, cluster, at: float = 0.0, kind=None):
+    """Give an executor in virtual time, with its slots: of a `VirtualCluster`, or so many of one that is as usual."""
     from workbench.simulation.cluster import VirtualCluster  # here, for every worker imports this file for its trials
     from workbench.simulation.executor import SimulatedExecutor
 
+    executor = (kind or SimulatedExecutor)(model, VirtualCluster(cluster) if isinstance(cluster, int) else cluster)
+    executor.open(at)
+    return executor
+
+
+def simulate(scheduler: Scheduler, model=None, slots: int = 4, seed: int = 0) -> MemoryLog:
+    """Drive a scheduler to the end in virtual time and return its log."""
     log = MemoryLog()
-    executor = SimulatedExecutor(model or RandomTimes(seed), VirtualCluster(slots))
-    executor.open(0.0)
-    assert drive(scheduler, executor, log, seed=seed)
+    assert drive(scheduler, virtual_executor(model or RandomTimes(seed), slots), log, seed=seed)
     return log
 
 

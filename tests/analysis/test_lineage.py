@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import SPACE, MemoryLog, RandomTimes
+from tests.support import SPACE, MemoryLog, RandomTimes, virtual_executor
 from workbench.algos.search import MFPBT, PBT, RandomSearcher, Seeded
 from workbench.analysis import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.core.drive import drive
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.knowledge import frames_of
 from workbench.simulation.cluster import Hazards, VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 
 
 def _run(at: float, trial: int, phase: int, x: float, parent: int | None = None) -> Event:
@@ -40,8 +39,7 @@ def _told(at: float, trial: int, phase: int, verdict: str, mode: str, **reason: 
 def _driven(scheduler: Scheduler, seed: int, n_slots: int, crash_rate: float) -> MemoryLog:
     log = MemoryLog()
     hazards = Hazards(crash_rate=crash_rate, max_retries=0)
-    executor = SimulatedExecutor(RandomTimes(seed), VirtualCluster(n_slots, hazards=hazards, seed=seed))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(seed), VirtualCluster(n_slots, hazards=hazards, seed=seed))
     assert drive(scheduler, executor, log, seed=seed)
     return log
 

@@ -36,6 +36,12 @@ def begun(book: Attempts, *trials: int, now: float = 0.0) -> list[Attempt]:
     return [submit.attempt for trial in trials for submit in book.start(job(trial), now)]
 
 
+def book_with(n_slots: int, *trials: int, **settings) -> tuple[Attempts, list[Slot], list[Attempt]]:
+    """Such a book, with the first attempts of these trials begun."""
+    book, slots = book_of(n_slots, **settings)
+    return book, slots, begun(book, *trials)
+
+
 def told(book: Attempts) -> list[tuple]:
     """The events since the last look: kind, trial or slot, and in a failure its reason and its attempt's number."""
     lines = []
@@ -68,8 +74,7 @@ def test_a_trial_goes_from_phase_to_phase_on_its_slot() -> None:
 
 
 def test_a_lost_attempt_is_tried_again_on_another_slot_at_once() -> None:
-    book, (first, second) = book_of(2)
-    (attempt,) = begun(book, 0)
+    book, (first, second), (attempt,) = book_with(2, 0)
     assert book.slot_lost(first, 1.0) == [Cancel(attempt, stop=False)]
     assert (book.seats.n_up, book.n_free) == (1, 0)  # the free slot is spoken for
     (submit,) = book.seat_waiting(1.0)
@@ -118,8 +123,7 @@ def lose(book: Attempts, attempt: Attempt, why: str) -> None:
 @pytest.mark.parametrize("why", ["exception", "crash", "stall"])
 def test_after_two_failures_a_trial_goes_on_elsewhere_while_others_are_at_work(why) -> None:
     """A worker that lacks a module would have every trial that comes to it fail, and is always the first free one."""
-    book, (good, bad) = book_of(2)
-    (other,) = begun(book, 0)
+    book, (good, bad), (other,) = book_with(2, 0)
     failing_twice(book, 1, why)
     assert (book.time_passed(2.0), book.n_free) == ([], 1)  # it may take another trial meanwhile
     failing_twice(book, 2, why)
@@ -138,8 +142,7 @@ def test_after_two_failures_a_trial_stays_on_its_slot_where_no_other_is_at_work(
     failing_twice(book, 0)
     (submit,) = book.time_passed(2.0)
     assert (submit.attempt.slot, submit.attempt.number) == (slot, 2)
-    book, (_, same) = book_of(2)
-    (held,) = begun(book, 0)
+    book, (_, same), (held,) = book_with(2, 0)
     failing_twice(book, 1)
     book.phase_ended(held, 2.0, ENDED)  # it waits at a barrier, perhaps for this one
     assert book.n_free == 0
@@ -148,8 +151,7 @@ def test_after_two_failures_a_trial_stays_on_its_slot_where_no_other_is_at_work(
 
 
 def test_after_the_last_retry_the_trial_fails_alone() -> None:
-    book, _ = book_of(2, max_retries=1)
-    attempt, other = begun(book, 0, 1)
+    book, _, (attempt, other) = book_with(2, 0, 1, max_retries=1)
     book.attempt_lost(attempt, "exception", "OSError: no", 1.0, "the traceback")
     (submit,) = book.seat_waiting(1.0)
     book.attempt_lost(submit.attempt, "exception", "OSError: no", 2.0, "the traceback")
@@ -163,8 +165,7 @@ def test_after_the_last_retry_the_trial_fails_alone() -> None:
 
 
 def test_what_comes_out_the_same_a_second_time_is_not_tried_again() -> None:
-    book, _ = book_of(1)
-    (attempt,) = begun(book, 0)
+    book, _, (attempt,) = book_with(1, 0)
     result = {
         "error": "FloatingPointError: loss is nan",
         "place": "mine.py:3 in train",
@@ -179,8 +180,7 @@ def test_what_comes_out_the_same_a_second_time_is_not_tried_again() -> None:
 
 
 def test_a_slot_lost_while_its_trial_is_held_costs_no_attempt() -> None:
-    book, (slot,) = book_of(1)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0)
     book.phase_ended(attempt, 1.0, ENDED)
     book.verdict(0, Verdict.HOLD, 1.0)
     assert book.slot_lost(slot, 2.0) == []
@@ -192,8 +192,7 @@ def test_a_slot_lost_while_its_trial_is_held_costs_no_attempt() -> None:
 
 
 def test_a_slot_that_another_study_has_costs_no_attempt_and_the_phase_ends_there() -> None:
-    book, (first, second) = book_of(2, max_retries=0)
-    at_work, held = begun(book, 0, 1)
+    book, (first, second), (at_work, held) = book_with(2, 0, 1, max_retries=0)
     book.phase_ended(held, 1.0, ENDED)
     book.take_events()
     assert book.out_of_reach(2.0, taken=first) == [Cancel(at_work, stop=True)]
@@ -205,8 +204,7 @@ def test_a_slot_that_another_study_has_costs_no_attempt_and_the_phase_ends_there
 
 
 def test_a_slot_that_is_back_before_the_verdict_is_still_the_held_trials() -> None:
-    book, (slot,) = book_of(1)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0)
     book.phase_ended(attempt, 1.0, ENDED)
     book.slot_lost(slot, 2.0)
     book.slot_joined(slot, 3.0)
@@ -216,8 +214,7 @@ def test_a_slot_that_is_back_before_the_verdict_is_still_the_held_trials() -> No
 
 
 def test_a_trial_dropped_in_mid_phase_is_stopped_there_and_nothing_more_is_heard_of_it() -> None:
-    book, (slot,) = book_of(1)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0)
     assert book.drop(0) == [Cancel(attempt, stop=True)]
     assert (book.n_free, book.seats.release()) == (1, [Release(slot)])
     book.sign(attempt, 1.0, data={"metrics": {}})
@@ -226,8 +223,7 @@ def test_a_trial_dropped_in_mid_phase_is_stopped_there_and_nothing_more_is_heard
 
 
 def test_a_trial_dropped_while_it_waits_or_is_held_leaves_nothing_behind() -> None:
-    book, (first, second) = book_of(2)
-    (waiting, held) = begun(book, 0, 1)
+    book, (first, second), (waiting, held) = book_with(2, 0, 1)
     book.slot_lost(first, 1.0)
     book.phase_ended(held, 1.0, ENDED)
     assert book.drop(0) == []
@@ -239,8 +235,7 @@ def test_a_trial_dropped_while_it_waits_or_is_held_leaves_nothing_behind() -> No
 
 
 def test_the_late_result_of_an_abandoned_attempt_is_ignored() -> None:
-    book, _ = book_of(1)
-    (attempt,) = begun(book, 0)
+    book, _, (attempt,) = book_with(1, 0)
     book.attempt_lost(attempt, "crash", "the worker died: lost", 1.0)
     (submit,) = book.seat_waiting(1.0)
     book.take_events()
@@ -254,8 +249,7 @@ def test_the_late_result_of_an_abandoned_attempt_is_ignored() -> None:
 
 
 def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
-    book, (first, second) = book_of(2, max_retries=0)
-    attempt, held = begun(book, 0, 1)
+    book, (first, second), (attempt, held) = book_with(2, 0, 1, max_retries=0)
     book.phase_ended(held, 0.5, ENDED)
     book.attempt_lost(attempt, "left", "the worker died: cancelled", 1.0, rank=0)
     (submit,) = book.seat_waiting(1.0)
@@ -276,8 +270,7 @@ def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
 
 
 def test_no_two_attempts_bear_the_same_mark_though_they_may_bear_the_same_number() -> None:
-    book, _ = book_of(1)
-    (first,) = begun(book, 0)
+    book, _, (first,) = book_with(1, 0)
     book.attempt_lost(first, "left", "the worker died: cancelled", 1.0, rank=0)
     ((second,),) = book.seat_waiting(1.0)
     assert book.drop(0) == [Cancel(second, stop=True)]
@@ -306,8 +299,7 @@ def test_the_next_phase_is_the_same_trials_on_its_slot_and_has_all_its_retries()
 
 
 def test_the_ranks_that_are_left_are_stopped_when_one_leaves() -> None:
-    book, _ = book_of(2, n_ranks=2)
-    (attempt,) = begun(book, 0)
+    book, _, (attempt,) = book_with(2, 0, n_ranks=2)
     book.sign(attempt, 0.0, rank=1)
     left = {"error": "", "traceback": "", "place": "", "retry": True, "left": False}
     assert book.rank_ended(attempt, 1.0, 1, left) == [Cancel(attempt, stop=True)]
@@ -316,8 +308,7 @@ def test_the_ranks_that_are_left_are_stopped_when_one_leaves() -> None:
 
 
 def test_a_suspicion_gives_way_to_the_true_cause() -> None:
-    book, (slot,) = book_of(1, n_ranks=2)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0, n_ranks=2)
     book.sign(attempt, 0.0, rank=1)
     suspects = {"error": "PeerLost: rank 1 is gone", "place": "", "traceback": "…", "retry": True, "peer_lost": True}
     assert book.rank_ended(attempt, 1.0, 0, suspects) == []
@@ -329,8 +320,7 @@ def test_a_suspicion_gives_way_to_the_true_cause() -> None:
 
 
 def test_a_suspicion_is_believed_after_its_time() -> None:
-    book, (slot,) = book_of(1, n_ranks=2, stall_s=100.0)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0, n_ranks=2, stall_s=100.0)
     book.sign(attempt, 0.0, rank=1)
     for rank, at in ((1, 1.0), (0, 2.0)):  # the first word counts
         peer_lost = {
@@ -357,8 +347,7 @@ def test_a_suspicion_is_believed_after_its_time() -> None:
 
 
 def test_silence_costs_the_attempt_and_the_silent_worker_is_restarted() -> None:
-    book, (slot,) = book_of(1, n_ranks=2)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0, n_ranks=2)
     book.sign(attempt, 1.0, rank=1)
     book.sign(attempt, 9.0)
     assert book.time_passed(11.0) == []
@@ -370,8 +359,7 @@ def test_silence_costs_the_attempt_and_the_silent_worker_is_restarted() -> None:
 
 
 def test_of_several_silent_ranks_each_is_restarted_and_the_one_longest_silent_is_named() -> None:
-    book, (slot,) = book_of(1, n_ranks=3)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0, n_ranks=3)
     book.sign(attempt, 3.0)
     book.sign(attempt, 1.0, rank=1)
     book.sign(attempt, 9.0, rank=2)
@@ -380,8 +368,7 @@ def test_of_several_silent_ranks_each_is_restarted_and_the_one_longest_silent_is
 
 
 def test_a_time_in_which_nobody_listened_is_no_silence_and_makes_no_suspicion_older() -> None:
-    book, _ = book_of(2, n_ranks=2)
-    silent, suspected = begun(book, 0, 1)
+    book, _, (silent, suspected) = book_with(2, 0, 1, n_ranks=2)
     book.sign(suspected, 0.0, rank=1)
     suspects = {"error": "PeerLost", "place": "", "traceback": "", "retry": True, "peer_lost": True}
     book.rank_ended(suspected, 1.0, 0, suspects)
@@ -392,8 +379,7 @@ def test_a_time_in_which_nobody_listened_is_no_silence_and_makes_no_suspicion_ol
 
 
 def test_a_sign_that_came_while_nobody_listened_is_of_when_it_was_heard() -> None:
-    book, _ = book_of(1)
-    (attempt,) = begun(book, 0)
+    book, _, (attempt,) = book_with(1, 0)
     book.sign(attempt, 100.0)  # it lay in the driver's inbox
     book.driver_was_away(99.0, 100.0)
     assert book.time_passed(109.9) == []
@@ -401,8 +387,7 @@ def test_a_sign_that_came_while_nobody_listened_is_of_when_it_was_heard() -> Non
 
 
 def test_so_are_a_suspicion_and_the_word_that_a_worker_leaves() -> None:
-    book, _ = book_of(2, n_ranks=2, stall_s=1000.0, leave_s=5.0)
-    suspected, left = begun(book, 0, 1)
+    book, _, (suspected, left) = book_with(2, 0, 1, n_ranks=2, stall_s=1000.0, leave_s=5.0)
     suspects = {"error": "PeerLost", "place": "", "traceback": "", "retry": True, "peer_lost": True}
     book.rank_ended(suspected, 100.0, 0, suspects)
     book.slot_lost(left.slot, 100.0, 0, left=True)
@@ -412,8 +397,7 @@ def test_so_are_a_suspicion_and_the_word_that_a_worker_leaves() -> None:
 
 
 def test_a_held_trial_of_which_a_rank_was_not_heard_again_is_not_silent() -> None:
-    book, (slot,) = book_of(1, n_ranks=2)
-    (attempt,) = begun(book, 0)
+    book, (slot,), (attempt,) = book_with(1, 0, n_ranks=2)
     book.sign(attempt, 0.0, rank=1)
     book.phase_ended(attempt, 1.0, ENDED)
     assert book.time_passed(100.0) == []
@@ -421,8 +405,7 @@ def test_a_held_trial_of_which_a_rank_was_not_heard_again_is_not_silent() -> Non
 
 
 def test_a_rank_that_has_ended_is_not_silent_and_ends_no_phase() -> None:
-    book, _ = book_of(1, n_ranks=2)
-    (attempt,) = begun(book, 0)
+    book, _, (attempt,) = book_with(1, 0, n_ranks=2)
     book.sign(attempt, 0.0, rank=1)
     book.rank_ended(attempt, 1.0, 1, {})
     book.sign(attempt, 14.0)
@@ -459,8 +442,7 @@ def test_a_bound_trial_takes_its_slot_if_that_is_free_also_when_it_is_tried_agai
 
 
 def test_slots_are_cleared_once_and_only_when_nobody_has_taken_them() -> None:
-    book, (first, second) = book_of(2)
-    attempts = begun(book, 0, 1)
+    book, (first, second), attempts = book_with(2, 0, 1)
     for attempt in attempts:
         book.phase_ended(attempt, 1.0, ENDED)
         book.verdict(attempt.job.trial, Verdict.PAUSE, 1.0)
@@ -506,8 +488,7 @@ def test_a_study_is_stuck_while_trials_are_held_on_all_its_slots() -> None:
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:
-    book, _ = book_of(1)
-    (attempt,) = begun(book, 0)
+    book, _, (attempt,) = book_with(1, 0)
     with pytest.raises(SchedulerError, match="trial 1 cannot start: no slot of 1 is free"):
         book.start(job(1), 0.0)
     with pytest.raises(SchedulerError, match="trial 0 cannot start: it holds slot 0 already"):
@@ -683,8 +664,7 @@ class _Cluster:
 
 
 def test_a_worker_that_is_told_to_leave_costs_no_attempt_and_its_slot_is_not_used_again() -> None:
-    book, (first, _) = book_of(2, max_retries=0)
-    (attempt,) = begun(book, 7)
+    book, (first, _), (attempt,) = book_with(2, 7, max_retries=0)
     book.take_events()
     book.rank_ended(attempt, 1.0, 0, LEFT)
     assert told(book) == [("slot_lost", 0), ("phase_failed", 7, "left", 0)]
@@ -693,8 +673,7 @@ def test_a_worker_that_is_told_to_leave_costs_no_attempt_and_its_slot_is_not_use
 
 
 def test_the_last_word_of_a_worker_that_has_left_is_waited_for() -> None:
-    book, (first,) = book_of(1, max_retries=0, leave_s=30.0)
-    (attempt,) = begun(book, 7)
+    book, (first,), (attempt,) = book_with(1, 7, max_retries=0, leave_s=30.0)
     book.take_events()
     assert book.slot_lost(first, 1.0, 0, left=True) == []
     assert book.time_passed(20.0) == []  # silent for longer than stall_s, but not looked at any more
@@ -707,8 +686,7 @@ def test_the_last_word_of_a_worker_that_has_left_is_waited_for() -> None:
 
 
 def test_the_last_word_of_a_worker_is_not_waited_for_once_the_connection_broke() -> None:
-    book, (first,) = book_of(1, leave_s=30.0)
-    (attempt,) = begun(book, 7)
+    book, (first,), (attempt,) = book_with(1, 7, leave_s=30.0)
     book.slot_lost(first, 1.0, 0, left=True)
     assert book.out_of_reach(2.0) == [Cancel(attempt, stop=True)]
     assert [number for _, number in book.waiting] == [0]
@@ -716,8 +694,7 @@ def test_the_last_word_of_a_worker_is_not_waited_for_once_the_connection_broke()
 
 @pytest.mark.parametrize("noticed", [True, False])
 def test_what_a_worker_that_has_left_had_not_begun_begins_elsewhere_at_once(noticed) -> None:
-    book, (first, second) = book_of(2, max_retries=0, leave_s=30.0)
-    (attempt,) = begun(book, 7)
+    book, (first, second), (attempt,) = book_with(2, 7, max_retries=0, leave_s=30.0)
     if noticed:
         book.slot_lost(first, 1.0, 0, left=True)
         book.slot_joined(first, 1.0)  # its successor is there before its last word
@@ -729,8 +706,7 @@ def test_what_a_worker_that_has_left_had_not_begun_begins_elsewhere_at_once(noti
 
 
 def test_a_phase_that_ends_after_its_worker_was_struck_off_has_ended() -> None:
-    book, (first,) = book_of(1, leave_s=30.0)
-    (attempt,) = begun(book, 7)
+    book, (first,), (attempt,) = book_with(1, 7, leave_s=30.0)
     book.slot_lost(first, 1.0, 0, left=True)
     book.take_events()
     book.rank_ended(attempt, 2.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
@@ -744,8 +720,7 @@ LEFT = {"error": "", "traceback": "", "place": "", "retry": True, "left": True}
 
 def left_and_followed() -> tuple[Attempts, Slot, Attempt]:
     """A worker was told to leave, and its successor is there before its last word has come."""
-    book, (slot,) = book_of(1, max_retries=0, leave_s=30.0)
-    (attempt,) = begun(book, 7)
+    book, (slot,), (attempt,) = book_with(1, 7, max_retries=0, leave_s=30.0)
     book.slot_lost(slot, 1.0, 0, left=True)
     book.slot_joined(slot, 1.0)
     book.take_events()
@@ -788,8 +763,7 @@ def test_that_a_successor_is_told_to_leave_too_makes_nobody_wait_longer() -> Non
 
 
 def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> None:
-    book, slots = book_of(3, max_retries=0)
-    first, second = begun(book, 7, 8)
+    book, slots, (first, second) = book_with(3, 7, 8, max_retries=0)
     book.take_events()
     assert book.give_back(2, 1.0) == [Release(slots[2])]
     assert (book.seats.n_up, book.surplus, told(book)) == (2, 1, [("slot_lost", 2)])
@@ -807,8 +781,7 @@ def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> No
 
 @pytest.mark.parametrize("verdict", [Verdict.STOP, Verdict.PAUSE])
 def test_a_slot_is_given_back_before_the_next_trial_is_seated_on_it(verdict) -> None:
-    book, (slot,) = book_of(1)
-    (attempt,) = begun(book, 7)
+    book, (slot,), (attempt,) = book_with(1, 7)
     assert book.give_back(1, 1.0) == []
     book.phase_ended(attempt, 2.0, ENDED)
     assert book.verdict(7, verdict, 2.0) == [Release(slot)]
@@ -817,8 +790,7 @@ def test_a_slot_is_given_back_before_the_next_trial_is_seated_on_it(verdict) -> 
 
 def test_slots_of_trials_that_are_held_are_given_back_at_once_and_the_trials_wait_for_others() -> None:
     """At a barrier they may be held until another of the study has had a slot."""
-    book, slots = book_of(3)
-    first, second = begun(book, 7, 8)
+    book, slots, (first, second) = book_with(3, 7, 8)
     for attempt in (first, second):
         book.phase_ended(attempt, 1.0, ENDED)
         book.verdict(attempt.job.trial, Verdict.HOLD, 1.0)
@@ -837,8 +809,7 @@ def test_slots_of_trials_that_are_held_are_given_back_at_once_and_the_trials_wai
 
 
 def test_a_slot_whose_attempt_failed_is_given_back_and_its_trial_waits() -> None:
-    book, (slot,) = book_of(1)
-    (attempt,) = begun(book, 7)
+    book, (slot,), (attempt,) = book_with(1, 7)
     book.give_back(1, 1.0)
     book.attempt_lost(attempt, "exception", "ValueError: no", 2.0)
     assert book.time_passed(2.0) == [Release(slot)]

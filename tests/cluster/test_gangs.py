@@ -2,13 +2,12 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from tests.cluster.ba3c_gangs import InThreads, Mortal
 from tests.cluster.conftest import stalls_once
 from tests.cluster.gang import Gang
-from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until
+from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until, virtual_executor
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
 from workbench.analysis import occupancy
 from workbench.core.budget import Budget
@@ -19,8 +18,7 @@ from workbench.core.protocols import Job, Kind, Verdict
 from workbench.core.space import Space
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
-from workbench.simulation.cluster import Hazards, VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.trained import TrainedPhases
 from workbench.study.study import Study
 
@@ -175,8 +173,7 @@ class Steady:
 
 def simulated(speeds, n_ranks, n_trials=2, **settings) -> MemoryLog:
     log = MemoryLog()
-    executor = SimulatedExecutor(Steady(), VirtualCluster(len(speeds), speeds=speeds, n_ranks=n_ranks, **settings))
-    executor.open(0.0)
+    executor = virtual_executor(Steady(), VirtualCluster(len(speeds), speeds=speeds, n_ranks=n_ranks, **settings))
     assert drive(FullRuns(RandomSearcher(SPACE), n_trials, 1), executor, log)
     return log
 
@@ -189,15 +186,6 @@ def test_a_simulated_gang_is_as_fast_as_its_slowest_and_what_is_left_over_idles(
     assert "workers" not in of(simulated([1.0], 1), Kind.SLOT_JOINED)[0].data
     with pytest.raises(InvalidInput, match="gang of 3 workers, the cluster has 2"):
         VirtualCluster(nodes=2, n_ranks=3)
-
-
-def test_a_gang_of_many_is_in_danger_as_many_times_as_often() -> None:
-    hazards, draws = Hazards(crash_rate=0.1, hang_rate=0.05), {}
-    for n_ranks in (1, 8):
-        rng = np.random.default_rng(0)
-        draws[n_ranks] = np.mean([hazards.draw(rng, n_ranks)[0] for _ in range(4000)])
-    assert draws[1] / draws[8] == pytest.approx(8, rel=1e-9)
-    assert draws[8] == pytest.approx(1 / (8 * 0.15), rel=0.1)
 
 
 def test_hypertrick_over_ba3c_gangs_that_truly_train_in_virtual_time(tmp_path) -> None:
@@ -250,7 +238,6 @@ def test_gangs_decide_on_dask_as_they_do_in_the_simulator(executor_of) -> None:
     configs = [{"lr": 10.0**-n} for n in (2, 3, 4, 5)]
     real, virtual = MemoryLog(), MemoryLog()
     assert drive(HyperTrick(ListSearcher(configs), 4, 2), executor_of(Gang()), real, seed=5)
-    executor = SimulatedExecutor(Scores(real), VirtualCluster(2, n_ranks=2))
-    executor.open(0.0)
+    executor = virtual_executor(Scores(real), VirtualCluster(2, n_ranks=2))
     assert drive(HyperTrick(ListSearcher(configs), 4, 2), executor, virtual, seed=5)
     assert verdicts(virtual) == verdicts(real)

@@ -13,7 +13,7 @@ from tests.clusters.ssh import ssh_hosts
 from tests.clusters.test_slurm import Watch, up
 from tests.clusters.trials import Paced
 from tests.simulation.test_agreement import SCHEDULERS, Recorded, TakesTime, story
-from tests.support import SPACE, MemoryLog
+from tests.support import SPACE, MemoryLog, virtual_executor
 from workbench import GA3C, Budget, FullRuns, HyperTrick, LogUniform, RandomSearcher, Study
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
@@ -22,8 +22,6 @@ from workbench.core.drive import drive
 from workbench.core.protocols import Kind
 from workbench.knowledge import KnowledgeBase
 from workbench.paper.ba3c.virtual_hosts import Host
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 from workbench.viz import figures
 
 pytestmark = pytest.mark.clusters
@@ -139,7 +137,6 @@ def test_over_the_network_too_the_simulator_decides_as_the_cluster_did(client, n
         while executor.n_slots < 6:
             executor.wait(1)
         assert drive(SCHEDULERS[name](), executor, real, seed=3)
-    virtual, simulated = MemoryLog(), SimulatedExecutor(Recorded(real), VirtualCluster(6))
-    simulated.open(0.0)
+    virtual, simulated = MemoryLog(), virtual_executor(Recorded(real), 6)
     assert drive(SCHEDULERS[name](), simulated, virtual, seed=3)
     assert story(virtual) == story(real)

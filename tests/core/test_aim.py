@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.support import SPACE, MemoryLog, RandomTimes
+from tests.support import SPACE, MemoryLog, RandomTimes, virtual_executor
 from workbench import (
     ASHA,
     PBT,
@@ -29,8 +29,6 @@ from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Decision, Event, Kind, Report, Verdict
 from workbench.knowledge.frames import SLOTS, SPANS
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 from workbench.viz import figures
 
 MINIMISE = Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})
@@ -57,9 +55,7 @@ class Turned:
 
 def driven(scheduler, model, *events: Event) -> tuple[MemoryLog, Ledger]:
     log, ledger = MemoryLog(events), Ledger(events)
-    executor = SimulatedExecutor(model, VirtualCluster(3))
-    executor.open(0.0)
-    assert drive(scheduler, executor, log, ledger=ledger)
+    assert drive(scheduler, virtual_executor(model, 3), log, ledger=ledger)
     return log, ledger
 
 

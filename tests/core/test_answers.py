@@ -239,17 +239,19 @@ def test_what_a_scheduler_counts_in_numpy_and_tuples_of_a_configuration_are_as_t
     class Counting(Two):
         def ask(self):
             run = super().ask()
-            config = {"x": np.float32(0.1), "net": (64, 32), "missing": math.nan}
+            config = {"x": np.float32(0.1), "n": np.int64(3), "on": np.bool_(True), "net": (64, 32), "no": math.nan}
             return run and Run(np.int64(run.trial), config, phase=np.int64(0))
 
         def tell(self, report):
-            return {np.int64(report.trial): Decision(Verdict.STOP, {"mode": "finished"})}
+            return {np.int64(report.trial): Decision(Verdict.STOP, {"mode": "finished", "rank": np.int64(3)})}
 
     events = []
     simulate(Counting(), RandomTimes(), VirtualCluster(2), events=events)
     assert {type(number) for event in events for number in (event.trial, event.phase)} <= {int, type(None)}
     read = [replace(event, data=json.loads(json.dumps(event.data))) for event in events]
-    assert [run.data["config"]["net"] for run in events if "config" in run.data] == [[64, 32]] * 2
+    configs = [{**run.data["config"], "no": None} for run in read if "config" in run.data]
+    assert configs == [{"x": float(np.float32(0.1)), "n": 3, "on": True, "net": [64, 32], "no": None}] * 2
+    assert [event.data["rank"] for event in read if event.kind is Kind.DECISION] == [3, 3]
     assert len(replay(Counting(), read)) == 2
 
 

@@ -1,14 +1,12 @@
 """The loop's own promises: barriers, pauses, deadlocks, and what is logged before what."""
 
-import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.simulated import Clocked
-from tests.support import SPACE, MemoryLog, RandomTimes
+from tests.support import SPACE, MemoryLog, RandomTimes, virtual_executor
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.attempts import Attempt
 from workbench.core.drive import drive, replay
@@ -51,9 +49,7 @@ class Barrier:
 
 def driven(scheduler, slots):
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(slots))
-    executor.open(0.0)
-    return drive(scheduler, executor, log), log
+    return drive(scheduler, virtual_executor(RandomTimes(1), slots), log), log
 
 
 @pytest.mark.parametrize(("verdict", "slots"), [(Verdict.HOLD, 3), (Verdict.PAUSE, 3), (Verdict.PAUSE, 1)])
@@ -84,8 +80,7 @@ class Late(SimulatedExecutor):
 @pytest.mark.parametrize("slots", [2, 3])
 def test_trials_are_held_until_slots_come_for_those_that_they_wait_for(slots) -> None:
     log = MemoryLog()
-    executor = Late(RandomTimes(1), VirtualCluster(slots))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(1), slots, kind=Late)
     if slots == 3:
         assert drive(Barrier(Verdict.HOLD), executor, log)
         assert [e.at for e in log if e.kind is Kind.RUN] == [0.0, 100.0, 200.0]
@@ -107,8 +102,7 @@ class Leaves(SimulatedExecutor):
 def test_a_study_is_over_once_nothing_could_use_a_slot_though_none_is_left() -> None:
     """On a cluster that adapts none would come: none is wanted."""
     log = MemoryLog()
-    executor = Leaves(RandomTimes(1), VirtualCluster(1))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(1), 1, kind=Leaves)
     turns = iter(range(20))
     assert drive(FullRuns(RandomSearcher(SPACE), 2, 2), executor, log, stop=lambda: next(turns, None) is None)
     assert executor.n_slots == 0
@@ -124,16 +118,14 @@ def test_a_scheduler_that_never_resumes_what_it_paused_is_told_so() -> None:
 
 def test_a_stopped_drive_leaves_its_trials_running_in_the_ledger() -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(2))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(1), 2)
     turns = iter([False, True])
     assert not drive(Barrier(Verdict.PAUSE), executor, log, stop=lambda: next(turns))
     assert Ledger(log).in_state(TrialState.RUNNING)
 
 
 def test_what_happened_before_a_run_is_logged_before_it() -> None:
-    log, executor = MemoryLog(), Clocked(RandomTimes(1), VirtualCluster(1))
-    executor.open(0.0)
+    log, executor = MemoryLog(), virtual_executor(RandomTimes(1), 1, kind=Clocked)
     assert drive(FullRuns(RandomSearcher(SPACE), 3, 2), executor, log)
     assert [e.kind for e in log[:3]] == [Kind.SLOT_JOINED, Kind.RUN, Kind.PHASE_STARTED]
     assert [e.at for e in log] == sorted(e.at for e in log)
@@ -159,8 +151,7 @@ def test_a_run_is_logged_before_the_executor_hears_of_it() -> None:
 
 def test_the_cluster_is_asked_for_as_many_slots_as_trials_could_use_now() -> None:
     wanted, log = [], MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(1))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(1), 1)
     executor.want = lambda slots: wanted.append((slots, Ledger(log).n_in(TrialState.PAUSED)))
     assert drive(Barrier(Verdict.PAUSE), executor, log)
     assert {(3, 0), (3, 1), (3, 2)} <= set(wanted)  # those that the scheduler has paused among them
@@ -177,8 +168,7 @@ def test_no_slot_is_wanted_for_a_trial_that_has_failed_though_its_scheduler_says
             return (1.0, math.nan) if trial == 0 else (1.0 + trial, 0.0)
 
     wanted, log = [], MemoryLog()
-    executor = SimulatedExecutor(FirstDiverges(), VirtualCluster(3))
-    executor.open(0.0)
+    executor = virtual_executor(FirstDiverges(), 3)
     executor.want = wanted.append
     assert drive(Silent(Verdict.STOP), executor, log)
     assert wanted == [3, 2, 1]
@@ -240,32 +230,27 @@ def test_a_paused_trial_cannot_be_told_to_continue() -> None:
 
 def test_a_study_resumed_at_a_barrier_may_stop_whom_it_held() -> None:
     scheduler, log = Barrier(Verdict.HOLD), MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(1), 3)
     drive(scheduler, executor, log, stop=lambda: any(e.kind is Kind.DECISION for e in log))
     ledger = Ledger(log)
     assert len(ledger.in_state(TrialState.HELD)) == 1
     held = ledger.in_state(TrialState.HELD)[0]
     last = next(e for e in log if e.kind is Kind.DECISION)
     scheduler.tell = lambda report: {t: Decision(Verdict.STOP, {"mode": "over"}) for t in {held, report.trial}}
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
-    executor.open(last.at)
-    assert drive(scheduler, executor, log, ledger=ledger)
+    assert drive(scheduler, virtual_executor(RandomTimes(1), 3, last.at), log, ledger=ledger)
     assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]
 
 
 def test_a_study_resumed_at_a_barrier_lets_nobody_go_on_whom_a_person_has_paused() -> None:
     scheduler, log = Barrier(Verdict.HOLD), MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(1), 3)
     drive(scheduler, executor, log, stop=lambda: any(e.kind is Kind.DECISION for e in log))
     wish = {"action": "pause", "accepted": True}
     ended = next(n for n, e in enumerate(log) if e.kind is Kind.PHASE_ENDED)
     log[ended:ended] = [Event(Kind.INTERVENTION, 0.1, trial, data=wish) for trial in range(3)]
     ledger, turns = Ledger(log), iter(range(50))
     assert len(ledger.in_state(TrialState.HELD)) == 1
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
-    executor.open(ledger.at)
+    executor = virtual_executor(RandomTimes(1), 3, ledger.at)
     drive(scheduler, executor, log, ledger=ledger, stop=lambda: next(turns, None) is None)
     assert ledger.in_state(TrialState.SET_ASIDE) == [0, 1, 2]
     assert not [e for e in log if e.kind is Kind.PHASE_STARTED and e.phase == 1]
@@ -296,34 +281,9 @@ def test_what_a_turn_costs_does_not_grow_with_the_study() -> None:
 
     ledger = Ledger()
     ledger.trials = Unwalked()
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
-    executor.open(0.0)
-    assert drive(Barrier(Verdict.PAUSE), executor, MemoryLog(), ledger=ledger)
+    assert drive(Barrier(Verdict.PAUSE), virtual_executor(RandomTimes(1), 3), MemoryLog(), ledger=ledger)
     assert ledger.n_in(TrialState.STOPPED) == 3
     assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]
-
-
-def test_numbers_of_numpy_in_a_configuration_are_logged_as_plain_ones() -> None:
-    class OfNumpy(Duel):
-        def ask(self):
-            run = super().ask()
-            return run and Run(run.trial, {"x": np.int64(run.trial), "y": np.float32(0.5), "z": np.bool_(True)})
-
-    _, log = driven(OfNumpy(Verdict.STOP), slots=1)
-    configs = [e.data["config"] for e in log if e.kind is Kind.RUN]
-    assert json.loads(json.dumps(configs[0])) == {"x": 0, "y": 0.5, "z": True}
-    replay(OfNumpy(Verdict.STOP), log)
-
-
-def test_numbers_of_numpy_in_a_reason_are_logged_as_plain_ones() -> None:
-    class OfNumpy(Duel):
-        def tell(self, report):
-            decisions = super().tell(report)
-            return {trial: Decision(d.verdict, {**d.reason, "rank": np.int64(3)}) for trial, d in decisions.items()}
-
-    _, log = driven(OfNumpy(Verdict.STOP), slots=1)
-    reasons = [e.data for e in log if e.kind is Kind.DECISION]
-    assert {json.loads(json.dumps(reason))["rank"] for reason in reasons} == {3}
 
 
 def test_no_reason_is_logged_in_place_of_the_verdict() -> None:
@@ -352,9 +312,7 @@ def test_the_log_says_finished_and_failed_whatever_words_a_scheduler_has() -> No
             return 1.0, math.nan if trial == 1 else 0.0
 
     log = MemoryLog()
-    executor = SimulatedExecutor(SecondDiverges(), VirtualCluster(1))
-    executor.open(0.0)
-    assert drive(OwnWords(Verdict.STOP), executor, log)
+    assert drive(OwnWords(Verdict.STOP), virtual_executor(SecondDiverges(), 1), log)
     modes = [(e.trial, e.data["mode"], e.data["word"]) for e in log if e.kind is Kind.DECISION]
     assert modes == [(0, "mine", "own"), (0, "mine", "own"), (1, "failed", "own"), (0, "finished", "own")]
     assert [trial.standing for trial in Ledger(log).trials.values()] == ["finished", "failed"]

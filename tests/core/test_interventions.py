@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.simulated import Clocked
-from tests.support import SPACE, MemoryLog, RandomTimes
+from tests.support import SPACE, MemoryLog, RandomTimes, virtual_executor
 from workbench.algos.search import (
     PBT,
     FullRuns,
@@ -25,7 +25,6 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.space import Space
 from workbench.knowledge.check import out_of_order
-from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 
@@ -51,8 +50,7 @@ def ended(n):
 
 def run(scheduler, *wishes, slots=2):
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(slots))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), slots)
     fresh = copy.deepcopy(scheduler)
     assert drive(scheduler, executor, log, inbox=Person(log, *wishes))
     assert list(out_of_order(log)) == []
@@ -84,8 +82,7 @@ def test_a_stopped_trial_is_heard_of_no_more_and_its_slot_is_used_at_once() -> N
 
 def test_a_request_that_is_seen_again_is_answered_once() -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), 2)
     wish = Request("r1", "clone", 0, {"phases": 1})
     assert drive(copy.deepcopy(FULL), executor, log, inbox=lambda: [wish, wish] if ended(1)(log) else [])
     assert answers(log) == [("clone", True)]
@@ -220,8 +217,7 @@ def test_a_trial_that_has_failed_cannot_be_extended() -> None:
 
 def test_a_clone_takes_no_slot_from_those_that_the_scheduler_s_trials_could_use() -> None:
     wanted, log = [], MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), 1)
     executor.want = wanted.append
     person = Person(log, (ended(1), "clone", 0, {"phases": 1}), (ended(1), "clone", 0, {"phases": 1}))
     drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: ended(2)(log))
@@ -230,8 +226,7 @@ def test_a_clone_takes_no_slot_from_those_that_the_scheduler_s_trials_could_use(
 
 def test_no_slot_is_asked_for_to_begin_trials_on_while_a_study_is_paused() -> None:
     wanted, log, turns = [], MemoryLog(), iter(range(20))
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), 1)
     executor.want = wanted.append
     person = Person(log, (ended(1), "pause study", None))
     drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: next(turns, None) is None)
@@ -378,8 +373,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason_and_changes_nothing(wish
 @pytest.mark.parametrize("n", range(1, 9))
 def test_what_was_begun_before_an_answer_is_logged_before_it(action, trial, n) -> None:
     log, turns = MemoryLog(), iter(range(100))  # what is paused would be waited for
-    executor = Clocked(RandomTimes(3), VirtualCluster(2))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), 2, kind=Clocked)
     wishes = [(ended(n), action, trial, {"phases": 1} if action == "extend" else {})]
     if action == "pause study":
         wishes += [(ended(n), "resume study", None), (ended(n), "pause", 1)]
@@ -406,8 +400,7 @@ def test_interventions_survive_the_death_of_the_driver_at_every_event() -> None:
         log = MemoryLog(whole[:cut])
         scheduler = copy.deepcopy(FULL)
         ledger = replay(scheduler, log)
-        executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
-        executor.open(ledger.at)
+        executor = virtual_executor(RandomTimes(3), 1, ledger.at)
         assert drive(scheduler, executor, log, ledger=ledger, inbox=Person(log, *wishes))
         assert list(out_of_order(log)) == []
         final = Ledger(log)
@@ -426,15 +419,13 @@ def test_notes_and_tags_are_written_down_and_change_nothing() -> None:
 
 def test_a_paused_study_is_confirmed_over_several_phases() -> None:
     log, turns = MemoryLog(), iter(range(60))
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), 2)
     person = Person(log, (ended(4), "pause study", None))
     drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: next(turns, None) is None)
     scheduler, turns = copy.deepcopy(FULL), iter(range(200))
     ledger, searched = replay(scheduler, log), [phases(log, trial) for trial in range(4)]
     assert ledger.in_state(TrialState.RUNNING)
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
-    executor.open(ledger.at)
+    executor = virtual_executor(RandomTimes(3), 2, ledger.at)
     asked = Person(log, (ended(4), "clone", 0, {"confirms": True, "phases": 3}))
     asked.n = 1
     over = drive(
@@ -455,14 +446,12 @@ def test_a_paused_study_is_confirmed_over_several_phases() -> None:
 
 def test_trials_let_go_on_while_others_are_confirmed_stay_where_they_are() -> None:
     """Four trials of which three are held: a person stops the last that runs, and two of the held may go on."""
-    log, executor = MemoryLog(), SimulatedExecutor(RandomTimes(3), VirtualCluster(4))
+    log, executor = MemoryLog(), virtual_executor(RandomTimes(3), 4)
     scheduler = SuccessiveHalving(RandomSearcher(SPACE), 4, 4, eta=2, allocation="none", n_nodes=4)
-    executor.open(0.0)
     drive(copy.deepcopy(scheduler), executor, log, stop=lambda: ended(3)(log))
     ledger = replay(scheduler, log)
     (running,), held = ledger.in_state(TrialState.RUNNING), ledger.in_state(TrialState.HELD)
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(4))
-    executor.open(ledger.at)
+    executor = virtual_executor(RandomTimes(3), 4, ledger.at)
     wishes = (ended(3), "stop", running), (ended(3), "clone", held[0], {"confirms": True, "phases": 1})
     assert drive(scheduler, executor, log, ledger=ledger, inbox=Person(log, *wishes), only_confirm=True)
     assert len(ledger.in_state(TrialState.RUNNING)) == 2
@@ -472,12 +461,11 @@ def test_trials_let_go_on_while_others_are_confirmed_stay_where_they_are() -> No
 
 def test_no_slot_is_wanted_for_a_search_while_others_are_confirmed() -> None:
     log, wanted = MemoryLog(), []
-    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), 1)
     drive(copy.deepcopy(FULL), executor, log, stop=lambda: ended(3)(log))
     scheduler = copy.deepcopy(FULL)
-    ledger, executor = replay(scheduler, log), SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
-    executor.open(ledger.at)
+    ledger = replay(scheduler, log)
+    executor = virtual_executor(RandomTimes(3), 1, ledger.at)
     executor.want = wanted.append
     wishes = Person(log, (ended(3), "clone", 0, {"confirms": True, "phases": 2}))
     assert drive(scheduler, executor, log, ledger=ledger, inbox=wishes, only_confirm=True)
@@ -498,8 +486,7 @@ class Noted(SimulatedExecutor):
 
 def test_what_a_scheduler_may_copy_is_kept_when_a_person_has_its_trial_go_on() -> None:
     """And what a copy starts from; nothing that a trial of its own goes on from, nor the phases a person added."""
-    log, executor = MemoryLog(), Noted(RandomTimes(3), VirtualCluster(2))
-    executor.open(0.0)
+    log, executor = MemoryLog(), virtual_executor(RandomTimes(3), 2, kind=Noted)
     wishes = [(ended(n), "extend", 0, {"phases": 2}) for n in (4, 6)]
     assert drive(FullRuns(RandomSearcher(SPACE), 2, 2), executor, log, inbox=Person(log, *wishes))
     assert [(job.trial, job.phase, job.keep) for job in executor.jobs] == [
@@ -508,8 +495,7 @@ def test_what_a_scheduler_may_copy_is_kept_when_a_person_has_its_trial_go_on() -
         (0, 2, True),
         (0, 4, False),
     ]
-    executor = Noted(RandomTimes(3), VirtualCluster(2))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(3), 2, kind=Noted)
     assert drive(PBT(RandomSearcher(SPACE), 4, 4, share=0.5), executor, MemoryLog())
     copies = [job for job in executor.jobs if job.keep]
     assert copies
@@ -520,8 +506,7 @@ def test_a_copy_takes_the_weights_the_scheduler_knows_of_not_those_of_phases_a_p
     """Finished members are extended by a person; whoever copies them later goes on from their last own phase."""
     for seed in range(4):
         log = MemoryLog()
-        executor = SimulatedExecutor(RandomTimes(seed), VirtualCluster(3))
-        executor.open(0.0)
+        executor = virtual_executor(RandomTimes(seed), 3)
         population = PBT(RandomSearcher(SPACE, seed=seed), 6, 4, share=0.5, seed=seed)
         wishes = [(ended(8 + n), "extend", trial, {"phases": 3}) for n, trial in enumerate(range(6))]
         assert drive(population, executor, log, inbox=Person(log, *wishes))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.algos.search.test_contract import SCHEDULERS
-from tests.support import MemoryLog, RandomTimes
+from tests.support import MemoryLog, RandomTimes, virtual_executor
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState, share_of
@@ -19,7 +19,6 @@ from workbench.core.size import Size
 from workbench.knowledge import frames_of
 from workbench.knowledge.check import out_of_order
 from workbench.simulation.cluster import Hazards, VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.outcome import Tally
 from workbench.study.progress import Progress
 
@@ -58,8 +57,7 @@ def a_log(name: str, seed: int, crash: float, wishes: int, deaths: int) -> Memor
     for left in reversed(range(deaths + 1)):
         scheduler = SCHEDULERS[name]()
         ledger = replay(scheduler, log)
-        executor = SimulatedExecutor(RandomTimes(seed), cluster)
-        executor.open(ledger.at)
+        executor = virtual_executor(RandomTimes(seed), cluster, ledger.at)
         enough = len(log) + int(rng.integers(60)) if left else 10**6
         over = drive(scheduler, executor, log, ledger=ledger, inbox=whims, stop=lambda n=enough: len(log) > n)
         assert ledger.trials == Ledger(log).trials

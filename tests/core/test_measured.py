@@ -5,14 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from tests.support import SPACE, MemoryLog, Plays, assert_returns_logged
+from tests.support import SPACE, MemoryLog, Plays, assert_returns_logged, virtual_executor
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
 from workbench.core.errors import WorkbenchError
 from workbench.core.measured import carried, number, numbers, parted
 from workbench.core.protocols import Event, Kind
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.trained import TrainedPhases
 
 
@@ -95,9 +93,7 @@ def test_what_is_no_dict_of_metrics_is_refused_in_one_line(wrong) -> None:
 
 def test_a_simulated_phase_reports_its_returns(tmp_path) -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(TrainedPhases(Plays, tmp_path), VirtualCluster(1))
-    executor.open(0.0)
-    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), virtual_executor(TrainedPhases(Plays, tmp_path), 1), log)
     assert_returns_logged(log)
 
 

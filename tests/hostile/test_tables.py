@@ -11,7 +11,7 @@ from workbench.cluster.checkpoints import CheckpointStore
 from workbench.core.errors import CheckpointError, WorkbenchError
 from workbench.core.measured import numbers, parted
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge.frames import PHASES, frames_of
+from workbench.knowledge.frames import PHASES, TRIALS, frames_of
 
 
 @pytest.mark.parametrize("name", [name for name in PHASES if name != "score"])
@@ -36,7 +36,7 @@ def test_a_hyperparameter_named_as_a_column_is_passed_over_on_reading() -> None:
     def spoiled(event: Event) -> Event:
         if event.kind is not Kind.RUN:
             return event
-        config = {**event.data["config"], "ended_s": "never", "state": "<b>"}
+        config = {**event.data["config"], **dict.fromkeys(TRIALS, 9), "ended_s": "never", "state": "<b>"}
         return Event(event.kind, event.at, event.trial, event.phase, event.slot, {**event.data, "config": config})
 
     plain, read = frames_of(a_study()), frames_of([spoiled(event) for event in a_study()])

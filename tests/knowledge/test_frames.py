@@ -174,24 +174,11 @@ def test_the_number_of_a_configuration_in_a_table_is_no_hyperparameter() -> None
     assert frames.trials["config_id"].tolist() == [7]
 
 
-def test_a_metric_called_as_a_column_is_in_an_older_log_takes_no_column_s_place() -> None:
-    ended = {"score": 1.0, "metrics": {"score": 1.0, "slot": 9.0, "retries": 9.0, "pps": 9.0}, "checkpoint": None}
-    begun = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 3)]
-    phases = frames_of([*begun, Event(Kind.PHASE_ENDED, 1.0, 0, 0, 3, ended)]).phases
-    assert phases[["slot", "retries", "pps"]].to_numpy().tolist() == [[3, 0, 9]]
-
-
 def test_a_request_s_row_has_what_was_asked_and_by_whom() -> None:
     asked = {"request": "0-1", "action": "extend", "by": "me", "accepted": True, "phases": 2}
     (row,) = frames_of([Event(Kind.INTERVENTION, 3.0, data=asked)]).interventions.to_dict("records")
     expected = {"at_s": 3.0, "trial": None, "action": "extend", "accepted": True, "why": None, "by": "me"}
     assert row == {**expected, "data": {"phases": 2}}
-
-
-def test_a_hyperparameter_called_as_a_column_is_in_an_older_log_takes_no_column_s_place() -> None:
-    frames = frames_of([Event(Kind.RUN, 0.0, 0, 0, data={**RUN, "config": {"lr": 0.1, "error": "l1", "phases": 9}})])
-    assert pd.isna(frames.trials["error"].item())
-    assert frames.trials["phases"].item() == 0
 
 
 def test_the_time_of_a_phase_that_a_person_stopped_was_neither_lost_nor_used_to_its_end() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import SPACE, RandomTimes
+from tests.support import SPACE, RandomTimes, virtual_executor
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
@@ -22,8 +22,6 @@ from workbench.core.protocols import Kind
 from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, delete, driver_of
 from workbench.knowledge.inbox import inbox_path, send
 from workbench.knowledge.lock import lock_path
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 
 anything = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
@@ -65,8 +63,7 @@ def study_beside(path: Path, drop, name: str = "one") -> list:
             drop(lock_path(path, name).with_suffix(".inbox"))
         return inbox()
 
-    executor = SimulatedExecutor(RandomTimes(0), VirtualCluster(2))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(0), 2)
     scheduler = FullRuns(RandomSearcher(SPACE), 4, 3)
     drive(scheduler, executor, log, inbox=requests, stop=lambda: next(turns) > 200, poll_s=0.0)
     log.close()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support import SPACE, Deterministic, MemoryLog
+from tests.support import SPACE, Deterministic, MemoryLog, virtual_executor
 from workbench.algos.search import (
     ASHA,
     MFPBT,
@@ -31,8 +31,6 @@ from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.local import local_client
 from workbench.core.drive import drive
 from workbench.core.protocols import Kind
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 
 N = 3  # workers
 
@@ -118,8 +116,7 @@ def test_the_simulator_decides_as_the_real_cluster_did(cluster, tmp_path, name) 
         executor.open(0.0)
         assert drive(SCHEDULERS[name](), executor, real, seed=3)
     virtual = MemoryLog()
-    simulated = SimulatedExecutor(Recorded(real), VirtualCluster(N))
-    simulated.open(0.0)
+    simulated = virtual_executor(Recorded(real), N)
     assert drive(SCHEDULERS[name](), simulated, virtual, seed=3)
     assert story(virtual) == story(real)
     assert len({e.slot for e in real if e.kind is Kind.PHASE_STARTED}) == N

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import SPACE, MemoryLog, RandomTimes
+from tests.support import SPACE, MemoryLog, RandomTimes, virtual_executor
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import expected_completion_rate
 from workbench.core.drive import Ledger, TrialState, drive
@@ -17,7 +17,7 @@ from workbench.core.protocols import Job, Kind, Verdict
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
 from workbench.simulation.cluster import Hazards, VirtualCluster
-from workbench.simulation.executor import Ran, SimulatedExecutor
+from workbench.simulation.executor import Ran
 from workbench.simulation.models import SyntheticCurves
 
 
@@ -33,9 +33,7 @@ class Steady:
 
 def driven(scheduler, model, speeds, **settings) -> MemoryLog:
     log = MemoryLog()
-    executor = SimulatedExecutor(model, VirtualCluster(len(speeds), speeds=speeds, **settings))
-    executor.open(0.0)
-    assert drive(scheduler, executor, log)
+    assert drive(scheduler, virtual_executor(model, VirtualCluster(len(speeds), speeds=speeds, **settings)), log)
     return log
 
 
@@ -53,8 +51,7 @@ def test_starting_costs_once_and_a_faster_slot_takes_less() -> None:
 
 
 def test_coming_back_from_a_pause_costs_the_switch() -> None:
-    executor = SimulatedExecutor(Steady(), VirtualCluster(1, startup_s=0.5, switch_s=0.25))
-    executor.open(0.0)
+    executor = virtual_executor(Steady(), VirtualCluster(1, startup_s=0.5, switch_s=0.25))
     executor.start(Job(0, 0, {}, 0))
     ended = executor.wait()[-1]
     executor.apply(0, Verdict.PAUSE)
@@ -72,6 +69,8 @@ def test_a_gang_is_as_slow_as_its_slowest_and_has_as_many_accidents_as_all_of_it
         clusters = [VirtualCluster(4, hazards=hazards, n_ranks=n_ranks) for n_ranks in (1, 4)]
         alone, gang = (cluster.accident(trial=0, phase=0, attempt=0)[0] for cluster in clusters)
         assert gang == pytest.approx(alone / 4)
+    both, rng = Hazards(crash_rate=0.1, hang_rate=0.05), np.random.default_rng(0)
+    assert np.mean([both.draw(rng, 8)[0] for _ in range(4000)]) == pytest.approx(1 / (8 * 0.15), rel=0.1)
 
 
 class Telling(Steady):
@@ -86,8 +85,7 @@ class Telling(Steady):
 
 def test_the_last_progress_is_told_before_its_phase_has_ended() -> None:
     """With these numbers, 0.76 + (0.76 + 7.76 - 0.76) * 3 / 3 is rounded to more than 0.76 + 7.76."""
-    executor = SimulatedExecutor(Telling(), VirtualCluster(1, startup_s=0.76))
-    executor.open(0.0)
+    executor = virtual_executor(Telling(), VirtualCluster(1, startup_s=0.76))
     executor.start(Job(0, 0, {}, 0))
     kinds = [event.kind for _ in range(4) for event in executor.wait()]
     assert kinds == [Kind.SLOT_JOINED, Kind.PHASE_STARTED, *[Kind.PROGRESS] * 3, Kind.PHASE_ENDED]
@@ -99,8 +97,7 @@ def test_an_attempt_that_is_lost_has_told_what_came_until_then(monkeypatch, what
     """Points come after 1 + 2, 1 + 4 and 1 + 6 s: what goes wrong after 5 s leaves two, and while it starts none."""
     monkeypatch.setattr(VirtualCluster, "accident", lambda self, trial, phase, attempt: (lasts, what))
     cluster = VirtualCluster(1, startup_s=1.0, hazards=Hazards(crash_rate=1.0, stall_s=7.0, max_retries=0))
-    executor = SimulatedExecutor(Telling(seconds=6.0), cluster)
-    executor.open(0.0)
+    executor = virtual_executor(Telling(seconds=6.0), cluster)
     executor.start(Job(0, 0, {}, 0))
     events = [event for _ in range(4) for event in executor.wait()]
     assert [e.data["metrics"]["frames"] for e in events if e.kind is Kind.PROGRESS] == told
@@ -120,14 +117,12 @@ def test_speeds_may_be_an_array() -> None:
 
 
 def test_slots_of_a_node_share_its_name() -> None:
-    executor = SimulatedExecutor(Steady(), VirtualCluster(2, slots_per_node=2, speeds=[1.0, 3.0]))
-    executor.open(0.0)
+    executor = virtual_executor(Steady(), VirtualCluster(2, slots_per_node=2, speeds=[1.0, 3.0]))
     assert executor.speeds == [1.0, 1.0, 3.0, 3.0]
     executor.start(Job(0, 0, {}, 0))
     joined = [e for e in executor.wait() if e.kind is Kind.SLOT_JOINED]
     assert [e.data["node"] for e in joined] == ["node-0", "node-0", "node-1", "node-1"]
-    gangs = SimulatedExecutor(Steady(), VirtualCluster(3, slots_per_node=2, n_ranks=3))
-    gangs.open(0.0)
+    gangs = virtual_executor(Steady(), VirtualCluster(3, slots_per_node=2, n_ranks=3))
     assert [e.data["node"] for e in gangs.wait()] == ["node-0+node-1", "node-1+node-2"]
 
 
@@ -136,8 +131,7 @@ def test_of_a_trial_that_was_dropped_nothing_happens_and_the_others_end_in_their
         def phase(self, trial, phase, config, seed):
             return (1.0, 5.0, 2.0, 6.0, 7.0, 3.0, 4.0)[trial], 0.0
 
-    executor = SimulatedExecutor(Takes(), VirtualCluster(7))
-    executor.open(0.0)
+    executor = virtual_executor(Takes(), 7)
     for trial in range(7):
         executor.start(Job(trial, 0, {}, 0))
     executor.drop(0)
@@ -146,8 +140,7 @@ def test_of_a_trial_that_was_dropped_nothing_happens_and_the_others_end_in_their
 
 
 def test_a_bound_trial_takes_its_slot_if_that_is_free() -> None:
-    executor = SimulatedExecutor(Steady(), VirtualCluster(3))
-    executor.open(0.0)
+    executor = virtual_executor(Steady(), 3)
     for trial in range(3):
         executor.start(Job(trial, 0, {}, 0, slot=2 if trial < 2 else None))
     started = [(e.trial, e.slot) for e in executor.wait() if e.kind is Kind.PHASE_STARTED]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support import SPACE, Deterministic, MemoryLog, score_of
+from tests.support import SPACE, Deterministic, MemoryLog, score_of, virtual_executor
 from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
 from workbench.core.drive import drive
@@ -15,14 +15,12 @@ from workbench.core.protocols import Job, Kind
 from workbench.core.seeds import trial_seed
 from workbench.simulation import simulate
 from workbench.simulation.cluster import Hazards, VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.trained import TrainedPhases
 
 
 def test_trials_train_and_go_on_from_their_checkpoints(tmp_path) -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(TrainedPhases(Deterministic, tmp_path), VirtualCluster(2))
-    executor.open(0.0)
+    executor = virtual_executor(TrainedPhases(Deterministic, tmp_path), 2)
     assert drive(FullRuns(RandomSearcher(SPACE), 3, 3), executor, log, seed=5)
     config = {e.trial: e.data["config"] for e in log if e.kind is Kind.RUN}
     ended = [e for e in log if e.kind is Kind.PHASE_ENDED]

@@ -1,8 +1,6 @@
-"""HTS-RL as a trial of a study: HyperTrick over it on Dask workers, and from a study file."""
+"""HTS-RL as a trial of a study: HyperTrick over it on Dask workers."""
 
 from workbench import HTS, Budget, Choice, HyperTrick, KnowledgeBase, LogUniform, RandomSearcher, Space, Study
-from workbench.core.describe import build, describe
-from workbench.core.registry import TRAINABLES
 
 SETTINGS = HTS("CartPole-v1", phase=Budget(updates=4), n_agents=4, n_actors=2, device="cpu")
 
@@ -24,9 +22,3 @@ def test_hypertrick_over_hts_on_two_workers(client, tmp_path) -> None:
     lags = frames.metrics.query("name == 'policy_lag_p95'")["value"]
     assert len(lags) >= 4
     assert set(lags) <= {0.0, 1.0}
-
-
-def test_it_is_a_kind_of_trainable_in_study_files() -> None:
-    described = describe(SETTINGS)
-    assert described["kind"] == "hts"
-    assert build("trainable", described, TRAINABLES) == SETTINGS

@@ -49,10 +49,6 @@ def bootstrap_interval(
         Draws of n values with replacement.
     seed : int
         The same seed gives the same interval.
-
-    Returns
-    -------
-    Interval
     """
     runs = np.asarray(values, dtype=float)
     runs = runs[np.isfinite(runs)]

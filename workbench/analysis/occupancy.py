@@ -53,10 +53,6 @@ def occupancy(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> Occup
         its slot's life (a death noticed late) does not count.
     until_s : float
         The study's clock now, seconds (`Frames.wall_s`).
-
-    Returns
-    -------
-    Occupancy
     """
     lives = slot_lives(slots, until_s)
     used = _cut(spans, lives, until_s)

@@ -39,10 +39,6 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 class Place:
     """A directory or an fsspec URL, in which a checkpoint's name is the path of a folder.
 
-    Parameters
-    ----------
-    root : str
-
     Raises
     ------
     InvalidInput

@@ -120,11 +120,6 @@ class Controls:
     (`Frames.interventions`). Where nobody drives the study a warning says so, and the request waits for whoever does
     next, but for `stop_study`, which is dropped. Notes and tags need no driver: where there is none they stand in the
     log on return.
-
-    Parameters
-    ----------
-    db : path
-    study : str
     """
 
     db: str | Path

@@ -89,7 +89,8 @@ def scoreboard(root: str | Path = DATA, paper: str | None = None) -> list[Row]:
 
 def page(rows: Sequence[Row]) -> str:
     """Write the scoreboard in Markdown: counts, what differs, then all by paper."""
-    lines = [VERDICTS, *_counts(rows), "", "## What differs", "", *_table(_differing(rows), papers=True)]
+    claims_first = sorted((row for row in rows if row.verdict == "differs"), key=lambda row: not is_claim(row))
+    lines = [VERDICTS, *_counts(rows), "", "## What differs", "", *_table(claims_first, papers=True)]
     for paper in dict.fromkeys(row.number.paper for row in rows):
         of_paper = [row for row in rows if row.number.paper == paper]
         lines += ["", f"## {paper}"]
@@ -112,11 +113,6 @@ def _counts(rows: Sequence[Row]) -> list[str]:
         of_verdict = [is_claim(row) for row in rows if row.verdict == verdict]
         lines.append(f"| {verdict} | {len(of_verdict) - sum(of_verdict)} | {sum(of_verdict)} |")
     return lines
-
-
-def _differing(rows: Sequence[Row]) -> list[Row]:
-    """Claims first."""
-    return sorted((row for row in rows if row.verdict == "differs"), key=lambda row: not is_claim(row))
 
 
 def recordings(root: str | Path = DATA) -> str:

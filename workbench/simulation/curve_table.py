@@ -82,11 +82,6 @@ class TableCurves:
 
     Which seed a configuration gets depends on `seed` and the configuration alone. A table knows nothing of weights
     copied between trials: a trial that takes over a parent's still follows its own configuration's curve.
-
-    Parameters
-    ----------
-    table : CurveTable
-    seed : int
     """
 
     table: CurveTable

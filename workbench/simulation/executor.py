@@ -54,11 +54,6 @@ class SimulatedExecutor:
     A trial keeps its slot from phase to phase. A lost attempt is tried again from the phase's beginning, on the slot
     the trial is bound to if that is free, else on the lowest free one. Seconds are virtual. What happens to an attempt
     depends on the cluster's seed, the trial, the phase and the attempt alone.
-
-    Parameters
-    ----------
-    model : PhaseModel or JobModel
-    cluster : VirtualCluster
     """
 
     def __init__(self, model: PhaseModel | JobModel, cluster: VirtualCluster) -> None:

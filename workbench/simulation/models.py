@@ -169,7 +169,7 @@ class SyntheticCurves:
         return curve[phase]
 
     def _curve(self, config: Config) -> list[tuple[float, float]]:
-        rng = np.random.default_rng([self.seed, 1, _digest(config)])
+        rng = np.random.default_rng([self.seed, 1, zlib.crc32(_written(dict(config)).encode())])
         placed = [
             _position(self.space[n], config[n]) if n in config else at
             for n, at in zip(self.space, self._best, strict=True)
@@ -252,10 +252,6 @@ class ReplayedStudy:
 
 
 _written = json.JSONEncoder(sort_keys=True, default=str).encode
-
-
-def _digest(config: Config) -> int:
-    return zlib.crc32(_written(dict(config)).encode())
 
 
 def _position(domain: Domain, value: Any) -> float:

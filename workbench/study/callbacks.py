@@ -16,12 +16,7 @@ them. It may have ``begin(study, past)``, called first, with the events of earli
 
 
 class Callbacks:
-    """A study's callbacks. One that raises is told of in a warning and called no more: the study goes on.
-
-    Parameters
-    ----------
-    study : Study
-    """
+    """A study's callbacks. One that raises is told of in a warning and called no more: the study goes on."""
 
     def __init__(self, study: "Study") -> None:
         self._name = study.name

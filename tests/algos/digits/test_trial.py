@@ -1,7 +1,5 @@
 """What the trials on digits share: they repeat, and go on from checkpoints under other hyperparameters."""
 
-import pickle
-
 import pytest
 import torch
 
@@ -91,11 +89,3 @@ def test_training_that_diverges_says_so() -> None:
 def test_settings_that_cannot_be_are_refused(kind, settings, says) -> None:
     with pytest.raises(InvalidInput, match=says):
         kind(**settings)
-
-
-@pytest.mark.parametrize("kind", [DigitsClassifier, DigitsGAN])
-def test_what_cannot_be_tuned_is_refused_and_factories_travel(kind) -> None:
-    with pytest.raises(InvalidInput, match="hyperparameter of Digits"):
-        kind.check(["gamma"])
-    factory = kind(phase=SHORT)
-    assert pickle.loads(pickle.dumps(factory)) == factory

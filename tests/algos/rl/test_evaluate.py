@@ -35,6 +35,9 @@ def test_the_papers_protocols(monkeypatch):
     assert len(greedy.returns) == 50
     assert all(given[2].noop_max == 30 for given, _ in starts)
     assert len({seed for (_, seed, _), _ in starts}) == 2  # every batch of games starts from seeds of its own
+    assert (drawn.lengths == drawn.returns).all()
+    assert np.unique(drawn.returns).size > 1
+    assert drawn.returns.tolist() == GA3C_PROTOCOL.play(model, game, seed=1).returns.tolist()
     assert drawn.returns.tolist() != GA3C_PROTOCOL.play(model, game, seed=2).returns.tolist()
 
 

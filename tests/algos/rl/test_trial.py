@@ -1,5 +1,6 @@
-"""What a phase leaves behind when it is stopped, and how old experiences may get."""
+"""What holds for trials of every system: budgets, checkpoints, failures, threads, and how old experiences may get."""
 
+import math
 import multiprocessing
 import os
 import threading
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.algos.rl.ba3c.gangs import cartpole, weights
+from tests.support import breaking, silent
 from workbench.algos.rl import trial as trial_module
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.trial import BA3C
@@ -19,11 +22,19 @@ from workbench.algos.rl.checkpoint import read_checkpoint
 from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
-from workbench.algos.rl.learner import Learner
+from workbench.algos.rl.learner import DivergenceError, Learner
 from workbench.algos.rl.meter import Meter
 from workbench.algos.rl.predictions import PredictionQueue
 from workbench.algos.rl.trial import anneal
 from workbench.core.budget import Budget
+
+GA3C_8 = GA3C("CartPole-v1", Budget(updates=20), n_agents=8, emulator_threads=1)
+HTS_4 = HTS("CartPole-v1", Budget(updates=10), n_agents=4, sync_interval=6, min_games=1, device="cpu")
+IN_TURN_TOO = pytest.mark.parametrize(
+    "factory",
+    [GA3C_8, replace(GA3C_8, lockstep=True), HTS_4, replace(HTS_4, concurrent=False)],
+    ids=["ga3c", "ga3c in turn", "hts", "hts in turn"],
+)
 
 
 class StoppedError(Exception):
@@ -78,6 +89,158 @@ def test_stopping_in_mid_phase_leaves_nothing_behind(kind, game, times, monkeypa
         assert all(now <= then for now, then in zip(left_behind(baseline[0]), baseline, strict=True))
 
 
+@IN_TURN_TOO
+@pytest.mark.parametrize("phase", [Budget(episodes=20), Budget(frames=500), Budget(updates=20), Budget(seconds=0.3)])
+def test_a_phase_spends_its_budget_and_no_more(phase, factory) -> None:
+    trial = replace(factory, phase=phase)({}, 0)
+    for number in (1, 2):
+        metrics = trial.train_phase(silent)
+        if isinstance(factory, HTS) and phase.unit != "seconds":  # it ends at a barrier, where games are counted
+            assert [executor.t for executor in trial._groups] == [0] * len(trial._groups)
+        spent = metrics["seconds"] if phase.unit == "seconds" else metrics[phase.unit] / number
+        assert phase.amount <= spent <= phase.amount * 1.3 + 40
+        assert math.isfinite(metrics["score"])
+    trial.close()
+
+
+@pytest.mark.parametrize(
+    ("factory", "updates"),
+    [
+        (A3C("Pong", Budget(frames=600), n_agents=2, max_episode_frames=40, t_max=5), 21),
+        (
+            GA3C(
+                "Pong", Budget(frames=2400), n_agents=2, n_groups=1, agents_ready=0.5, t_max=3, max_episode_frames=100
+            ),
+            11,
+        ),
+        (HTS("Pong", Budget(frames=600), n_agents=2, sync_interval=10, max_episode_frames=100, min_games=3), 5),
+    ],
+    ids=["a3c", "ga3c", "hts"],
+)
+def test_pong_from_pixels_runs_a_short_phase(factory, updates) -> None:
+    trial = factory({}, 1)
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert metrics["frames"] >= factory.phase.amount
+    assert metrics["updates"] >= updates
+    assert -21 <= metrics["score"] <= 21
+
+
+@IN_TURN_TOO
+def test_progress_is_called_and_may_end_the_phase(factory) -> None:
+    seen, of_all = [], {"score", "frames", "pps", "tps", "policy_lag_mean"}
+    of_hts = {"learning_s", "score"} if isinstance(factory, HTS) else set()
+
+    def progress(metrics):
+        seen.append(metrics)
+        if len(seen) > 1 and of_hts <= metrics.keys():
+            raise StoppedError
+
+    trial = replace(factory, phase=Budget(seconds=600))({}, 0)
+    with pytest.raises(StoppedError):
+        trial.train_phase(progress)
+    assert of_all <= seen[-1].keys()
+    assert seen[-1]["frames"] > seen[0]["frames"]
+    trial.settings = replace(trial.settings, phase=Budget(updates=5))
+    assert trial.train_phase(silent)["updates"] > 5  # the trial itself is unharmed
+    trial.close()
+
+
+@pytest.mark.parametrize("factory", [GA3C_8, HTS_4, replace(HTS_4, method="ppo")], ids=["ga3c", "hts", "hts by ppo"])
+def test_save_and_load_go_on_from_where_it_was(factory, tmp_path) -> None:
+    first, second = factory({"learning_rate": 1e-3}, 7), factory({"learning_rate": 1e-4}, 7)
+    before = first.train_phase(silent)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    assert np.array_equal(weights(first), weights(second))
+    assert all(map(torch.equal, first.learner.optimizer.square_avg, second.learner.optimizer.square_avg))
+    assert second.learner.optimizer.lr == 1e-4  # the config is its own
+    assert [g.bit_generator.state for g in first._generators] == [g.bit_generator.state for g in second._generators]
+    after = second.train_phase(silent)
+    more = after["updates"] - before["updates"]
+    assert more == 10 if isinstance(factory, HTS) else more >= 20
+    assert after["frames"] == after["steps"] > before["steps"]
+    assert after["episodes"] > before["episodes"]
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [A3C("CartPole-v1", Budget(updates=20), n_agents=3), cartpole(n_ranks=1), HTS_4],
+    ids=["a3c", "ba3c", "hts"],
+)
+def test_a_checkpoint_passes_to_ga3c_and_back(factory, tmp_path) -> None:
+    ours = factory({}, 0)
+    ours.train_phase(silent)
+    ours.save(tmp_path)
+    ours.close()
+    other = GA3C("CartPole-v1", Budget(updates=2), n_agents=2, lockstep=True)({}, 1)
+    other.load(tmp_path)
+    assert other.learner.updates == ours.learner.updates
+    assert np.array_equal(weights(other), weights(ours))
+    updates = other.train_phase(silent)["updates"]
+    other.save(tmp_path)
+    other.close()
+    back = factory({}, 2)
+    back.load(tmp_path)
+    assert np.array_equal(weights(back), weights(other))
+    if isinstance(factory, A3C):
+        back._open()
+        for own in back._copies:  # agents begin with these weights as well
+            assert all(map(torch.equal, own.parameters(), back.model.parameters()))
+    assert back.train_phase(silent)["updates"] >= updates + factory.phase.amount
+    back.close()
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        A3C("CartPole-v1", Budget(frames=600), n_agents=3, lockstep=True),
+        GA3C("CartPole-v1", Budget(updates=60), n_agents=6, lockstep=True, min_training_batch=20),
+        GA3C("Pong", Budget(updates=6), n_agents=3, lockstep=True, min_training_batch=20, max_episode_frames=60),
+    ],
+    ids=["a3c", "ga3c", "ga3c from pixels"],
+)
+def test_lockstep_gives_the_same_trajectory_twice(factory) -> None:
+    runs = []
+    for _ in range(2):
+        trial = factory({}, 3)
+        metrics = trial.train_phase(silent)
+        trial.close()
+        counted = {k: metrics[k] for k in ("score", "frames", "episodes", "policy_loss", "entropy", "grad_norm")}
+        runs.append((counted, weights(trial).tolist()))
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        GA3C_8,
+        replace(GA3C_8, lockstep=True),
+        *(replace(HTS_4, method=method, concurrent=at_once) for method in ("a2c", "ppo") for at_once in (True, False)),
+    ],
+)
+def test_weights_that_are_no_numbers_fail_the_trial_with_a_reason(factory) -> None:
+    trial = factory({}, 0)
+    with torch.no_grad():
+        trial.model.head.weight[0, 0] = math.nan
+    with pytest.raises(DivergenceError, match=r"training diverged at update 0.*learning rate 0\.001"):
+        trial.train_phase(silent)
+    with pytest.raises(RuntimeError, match="has failed"):
+        trial.train_phase(silent)
+    trial.close()
+
+
+@pytest.mark.parametrize("factory", [GA3C_8, HTS_4], ids=["ga3c", "hts"])
+def test_agents_waiting_for_a_dead_predictor_are_let_go(factory) -> None:
+    trial = factory({}, 0)
+    trial.learner.predict = breaking("device gone")
+    with pytest.raises(OSError, match="device gone"):
+        trial.train_phase(silent)
+    trial.close()
+
+
 @pytest.mark.parametrize("waiting", [1, 4, 16])
 def test_the_training_queue_bounds_the_policy_lag(waiting):
     """While an agent records t_max steps and its segment waits, the others can only hand in so much."""
@@ -90,7 +253,7 @@ def test_the_training_queue_bounds_the_policy_lag(waiting):
         training_queue=waiting,
         min_training_batch=1,
     )({"t_max": t_max}, 0)
-    metrics = trial.train_phase(lambda metrics: None)
+    metrics = trial.train_phase(silent)
     trial.close()
     lags = np.flatnonzero(trial._meter.reading().lags)
     assert lags.max() <= n_agents * t_max + waiting + n_agents
@@ -119,7 +282,7 @@ def test_agents_wait_while_the_queue_is_full(monkeypatch):
     trial._train, trial._adjust = held_up, look
     held_up.__name__ = "train"
     with pytest.raises(StoppedError):
-        trial.train_phase(lambda metrics: None)
+        trial.train_phase(silent)
     trial.close()
     assert seen[5] <= (4 + 3) * 5
     assert trial.steps > seen[5]
@@ -171,7 +334,7 @@ def test_the_learning_rate_falls_to_0_over_the_frames_asked_for_and_stays_there(
     trial = factory(config, 0)
     rates, frames = [], []
     for _ in range(2):
-        frames.append(trial.train_phase(lambda metrics: None)["frames"])
+        frames.append(trial.train_phase(silent)["frames"])
         rates.append(trial.learner.optimizer.lr)
     # at the last update, a segment a group before the phase's end or at it
     np.testing.assert_allclose(rates, [1e-3 * (1 - played / 1600) for played in frames], atol=1e-4)
@@ -179,10 +342,10 @@ def test_the_learning_rate_falls_to_0_over_the_frames_asked_for_and_stays_there(
     trial.close()
     again = factory(config, 0)
     again.load(tmp_path)
-    while again.train_phase(lambda metrics: None)["frames"] < 1600:
+    while again.train_phase(silent)["frames"] < 1600:
         pass
     before = [weights.clone() for weights in again.model.parameters()]
-    again.train_phase(lambda metrics: None)
+    again.train_phase(silent)
     assert again.learner.optimizer.lr == 0
     assert all(map(torch.equal, before, again.model.parameters()))
     again.close()
@@ -191,7 +354,7 @@ def test_the_learning_rate_falls_to_0_over_the_frames_asked_for_and_stays_there(
 def test_a_trial_stopped_in_mid_phase_that_goes_back_to_a_phases_end_stands_there(tmp_path) -> None:
     factory = GA3C("CartPole-v1", Budget(frames=400), n_agents=4, n_groups=1, lockstep=True, min_games=1)
     trial = factory({}, 1)
-    trial.train_phase(lambda metrics: None)
+    trial.train_phase(silent)
     trial.save(tmp_path)
     ended = trial.steps
     report = trial._report_if_due
@@ -202,7 +365,7 @@ def test_a_trial_stopped_in_mid_phase_that_goes_back_to_a_phases_end_stands_ther
 
     trial._report_if_due = stop
     with pytest.raises(StoppedError):
-        trial.train_phase(lambda metrics: None)
+        trial.train_phase(silent)
     trial._report_if_due = report
     trial.load(tmp_path)
     trial.save(tmp_path)
@@ -255,13 +418,14 @@ def test_after_a_phase_that_failed_a_trial_trains_no_more_and_after_one_that_pro
     with pytest.raises(StoppedError):
         trial.train_phase(stop)
     trial.settings = factory
-    assert trial.train_phase(lambda metrics: None)["score"] == 10
+    assert trial.train_phase(silent)["score"] == 10
     monkeypatch.setattr(Tens, "fails", failure)
     with pytest.raises(failure):
-        trial.train_phase(lambda metrics: None)
+        trial.train_phase(silent)
     monkeypatch.setattr(Tens, "fails", None)
     with pytest.raises(RuntimeError, match="this trial has failed; start a new one"):
-        trial.train_phase(lambda metrics: None)
+        trial.train_phase(silent)
+    trial.close()
     trial.close()
 
 
@@ -271,8 +435,8 @@ def test_ctrl_c_in_the_thread_that_waits_for_those_that_play_ends_a_phase_cleanl
     with monkeypatch.context() as patch:
         patch.setattr("workbench.algos.rl.trial.Workers.wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            trial.train_phase(lambda metrics: None)
-    assert trial.train_phase(lambda metrics: None)["score"] == 10
+            trial.train_phase(silent)
+    assert trial.train_phase(silent)["score"] == 10
     trial.close()
 
 
@@ -292,14 +456,14 @@ def test_environments_that_could_not_all_be_opened_are_not_played_in(monkeypatch
     monkeypatch.setattr(trial_module, "make_envs", make)
     for words in ("no more processes", "this trial has failed"):
         with pytest.raises((OSError, RuntimeError), match=words):
-            trial.train_phase(lambda metrics: None)
+            trial.train_phase(silent)
     trial.close()
 
 
 def test_environments_that_cannot_be_closed_leave_no_others_open(monkeypatch) -> None:
     settings = {"n_agents": 4, "n_groups": 2, "min_games": 1}
     trial = GA3C("CartPole-v1", Budget(frames=100), **settings)({}, 1)
-    trial.train_phase(lambda metrics: None)
+    trial.train_phase(silent)
     first, second = trial._groups
     close, closed = first.close, []
 
@@ -326,7 +490,7 @@ def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_fal
 
     first._report_if_due = in_mid_phase  # asked at every step
     with pytest.raises(StoppedError):
-        first.train_phase(lambda metrics: None)
+        first.train_phase(silent)
     first.save(tmp_path)
     steps, games = first.steps, first.finished
     first.close()
@@ -334,18 +498,21 @@ def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_fal
     again.load(tmp_path)
     again.save(tmp_path)  # it has not gone on, and stands within the phase as before
     again.load(tmp_path)
-    assert again.train_phase(lambda metrics: None)["frames"] < steps + 1000
+    assert again.train_phase(silent)["frames"] < steps + 1000
     again.close()
-    second = GA3C("CartPole-v1", Budget(frames=1000), start_from=str(tmp_path), anneal_frames=4000, **settings)({}, 2)
-    metrics = second.train_phase(lambda metrics: None)
+    factory = GA3C("CartPole-v1", Budget(frames=1000), start_from=str(tmp_path), anneal_frames=4000, **settings)
+    second = factory({"learning_rate": 1e-4}, 2)
+    assert np.array_equal(weights(second), weights(first))
+    assert (second.learner.updates, second.steps) == (first.learner.updates, first.steps)
+    metrics = second.train_phase(silent)
     assert metrics["frames"] - steps >= 1000
     assert metrics["games"] == second.finished - games
-    assert second.learner.optimizer.lr == pytest.approx(second.settings.learning_rate * 0.75, rel=0.05)
+    assert second.learner.optimizer.lr == pytest.approx(1e-4 * 0.75, rel=0.05)
     second.save(tmp_path)
     second.close()
     third = GA3C("CartPole-v1", Budget(frames=1000), anneal_frames=4000, **settings)({}, 2)
     third.load(tmp_path)  # the same trial, or a copy of it, goes on with the rate
-    third.train_phase(lambda metrics: None)
+    third.train_phase(silent)
     assert third.learner.optimizer.lr == pytest.approx(third.settings.learning_rate * 0.5, rel=0.1)
     third.close()
 
@@ -389,7 +556,7 @@ def test_every_system_learns_the_returns_of_its_own_gamma_of_rewards_clipped_or_
         update, lambda learner, rollout, *given, **told: noting(learner, rollout) and learner.train(rollout)
     )
     trial = replace(factory, clip_rewards=clip)({"gamma": 0.5}, 0)
-    metrics = trial.train_phase(lambda metrics: None)
+    metrics = trial.train_phase(silent)
     trial.close()
     assert set(np.concatenate(learned).round(4)) == ({-1, -1.5} if clip else {-3, -4.5})
     assert metrics["score"] == -6  # of raw rewards in any case

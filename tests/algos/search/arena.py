@@ -18,6 +18,13 @@ def by_trial(config: Config, trial: int, phase: int) -> float:
     return float(np.random.default_rng([trial, phase]).normal())
 
 
+def asked(scheduler, n: int):
+    """Give a scheduler that has been asked for its first trials."""
+    for trial in range(n):
+        assert scheduler.ask().trial == trial
+    return scheduler
+
+
 def answers(scheduler: Scheduler, trial: int, phase: int, score: float, failed: bool = False) -> dict:
     """Report to a scheduler; for each trial that it answers for, the verdict and the mode."""
     decisions = scheduler.tell(Report(trial, phase, score, failed))

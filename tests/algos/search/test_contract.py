@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.algos.search.arena import play
-from tests.support import SPACE, MemoryLog, RandomTimes, simulate
+from tests.support import SPACE, MemoryLog, RandomTimes, simulate, virtual_executor
 from workbench.algos.search import (
     ASHA,
     MFPBT,
@@ -49,8 +49,6 @@ from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Config, Kind, Report, Verdict, expectation_of
 from workbench.core.registry import SCHEDULERS as REGISTERED
 from workbench.core.size import size_of
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 
 DIMENSIONS = dict(SPACE)
 N_SLOTS = 3  # of the static plans below, which want to know
@@ -289,9 +287,7 @@ def test_a_study_cut_anywhere_goes_on_to_the_same_decisions(name) -> None:
         log = MemoryLog(whole[:cut])
         fresh = SCHEDULERS[name]()
         ledger = replay(fresh, log)
-        executor = SimulatedExecutor(EvenTimes(0), VirtualCluster(slots))
-        executor.open(ledger.at)
-        assert drive(fresh, executor, log, ledger=ledger)
+        assert drive(fresh, virtual_executor(EvenTimes(0), slots, ledger.at), log, ledger=ledger)
         assert (sorted if name in BOUND else list)(_verdicts(log)) == (sorted if name in BOUND else list)(verdicts)
 
 
@@ -316,9 +312,7 @@ def test_a_study_that_has_ended_goes_on_with_more_trials(name) -> None:
     log = simulate(scheduler := SCHEDULERS[name](), slots=N_SLOTS)
     scheduler.grow(2 * scheduler.n_trials)
     ledger = Ledger(log)
-    executor = SimulatedExecutor(RandomTimes(0), VirtualCluster(N_SLOTS))
-    executor.open(ledger.at)
-    assert drive(scheduler, executor, log, ledger=ledger)
+    assert drive(scheduler, virtual_executor(RandomTimes(0), N_SLOTS, ledger.at), log, ledger=ledger)
     assert len(ledger) == scheduler.n_trials
     assert {ledger.state(trial) for trial in ledger.trials} == {TrialState.STOPPED}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.algos.search.arena import answers, play
+from tests.algos.search.arena import answers, asked, play
 from tests.support import SPACE, simulate
 from workbench.algos.search import ListSearcher, RandomSearcher, SuccessiveHalving
 from workbench.algos.search.rungs import Rung
@@ -42,9 +42,7 @@ def test_preempting_pauses_at_the_barrier_and_resumes_the_best_first() -> None:
 
 
 def test_reasons_count_places_from_1_and_who_has_come_so_far() -> None:
-    scheduler = SuccessiveHalving(SEARCHER, 3, 3)
-    for _ in range(3):
-        scheduler.ask()
+    scheduler = asked(SuccessiveHalving(SEARCHER, 3, 3), 3)
     assert [scheduler.tell(Report(t, 0, s))[t].reason["reported"] for t, s in ((0, 1.0), (1, 3.0))] == [1, 2]
     told = scheduler.tell(Report(2, 0, 2.0))
     assert {trial: decision.reason["place"] for trial, decision in told.items()} == {1: 1, 2: 2, 0: 3}
@@ -62,9 +60,7 @@ def test_a_score_that_is_no_number_ranks_below_all_others() -> None:
 
 
 def test_without_preemption_everyone_holds_its_node_until_the_last_has_come() -> None:
-    scheduler = SuccessiveHalving(SEARCHER, 3, 3, allocation="none", n_nodes=3)
-    for _ in range(3):
-        scheduler.ask()
+    scheduler = asked(SuccessiveHalving(SEARCHER, 3, 3, allocation="none", n_nodes=3), 3)
     assert answers(scheduler, 0, 0, 1.0) == {0: ("hold", "waiting")}
     assert answers(scheduler, 1, 0, 3.0) == {1: ("hold", "waiting")}
     assert answers(scheduler, 2, 0, 2.0) == {
@@ -121,9 +117,7 @@ def test_of_equal_repetitions_that_of_the_earlier_configuration_survives_and_nam
 
 
 def test_equal_scores_favour_the_earlier_trial_and_failures_rank_last() -> None:
-    scheduler = SuccessiveHalving(SEARCHER, 4, 2, eta=2)
-    for _ in range(4):
-        scheduler.ask()
+    scheduler = asked(SuccessiveHalving(SEARCHER, 4, 2, eta=2), 4)
     answers(scheduler, 3, 0, 1.0)
     answers(scheduler, 1, 0, 1.0)
     assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
@@ -135,8 +129,7 @@ def test_equal_scores_favour_the_earlier_trial_and_failures_rank_last() -> None:
 
 
 def test_a_failure_can_be_the_last_to_arrive_and_leave_too_few_survivors() -> None:
-    scheduler = SuccessiveHalving(SEARCHER, 2, 2, eviction_rate=0.1)  # two of two are to go on
-    scheduler.ask(), scheduler.ask()
+    scheduler = asked(SuccessiveHalving(SEARCHER, 2, 2, eviction_rate=0.1), 2)  # two of two are to go on
     answers(scheduler, 1, 0, -5.0)
     assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("pause", "promoted")}
     assert scheduler.ask().trial == 1
@@ -144,9 +137,7 @@ def test_a_failure_can_be_the_last_to_arrive_and_leave_too_few_survivors() -> No
 
 def test_who_is_stopped_while_it_waits_is_counted_and_does_not_survive() -> None:
     """By a person: at the barrier its place goes to the next best; on its way to the next rung, to nobody."""
-    scheduler = SuccessiveHalving(SEARCHER, 4, 4, eta=2)
-    for _ in range(4):
-        scheduler.ask()
+    scheduler = asked(SuccessiveHalving(SEARCHER, 4, 4, eta=2), 4)
     for trial, score in enumerate([4.0, 3.0, 2.0]):
         answers(scheduler, trial, 0, score)
     assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import completion_rate as completion
-from tests.algos.search.arena import play
+from tests.algos.search.arena import asked, play
 from tests.support import SPACE
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import (
@@ -21,10 +21,7 @@ from workbench.core.size import size_of
 
 
 def hypertrick(n_trials=16, n_phases=4, r=0.25) -> HyperTrick:
-    scheduler = HyperTrick(RandomSearcher(SPACE), n_trials, n_phases, r)
-    for _ in range(n_trials):
-        scheduler.ask()
-    return scheduler
+    return asked(HyperTrick(RandomSearcher(SPACE), n_trials, n_phases, r), n_trials)
 
 
 def verdicts(scheduler, phase, scores, trials=None) -> list[str]:
@@ -96,18 +93,14 @@ def test_the_fifth_to_report_the_third_phase_is_the_first_one_judged_there() -> 
 
 def test_equal_scores_are_ordered_by_a_seeded_draw() -> None:
     def plateau(seed: int) -> list[float]:
-        scheduler = HyperTrick(RandomSearcher(SPACE), 200, 2, 0.25, seed)
-        for _ in range(200):
-            scheduler.ask()
+        scheduler = asked(HyperTrick(RandomSearcher(SPACE), 200, 2, 0.25, seed), 200)
         return [scheduler.tell(Report(t, 0, 1.0))[t].reason["rank"] for t in range(200)]
 
     ranks = plateau(1)
     assert ranks == plateau(1)
     assert ranks != plateau(2)
     assert np.mean(ranks) == pytest.approx(0.5, abs=0.06)  # uniform: neither first nor last is favoured
-    scheduler = HyperTrick(RandomSearcher(SPACE), 3, 2, 0.25)
-    for _ in range(3):
-        scheduler.ask()
+    scheduler = asked(HyperTrick(RandomSearcher(SPACE), 3, 2, 0.25), 3)
     assert verdicts(scheduler, 0, [1.0, 1.0]) == ["continue"] * 2
     assert scheduler.tell(Report(2, 0, 1.5))[2].reason["rank"] == pytest.approx(2 / 3)  # a draw never beats a score
 

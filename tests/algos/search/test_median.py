@@ -1,20 +1,13 @@
 import math
 
+from tests.algos.search.arena import asked, told
 from tests.support import SPACE
 from workbench.algos.search import MedianStopping, RandomSearcher
 from workbench.core.protocols import Report
 
 
 def begun(n=6, n_phases=3, **settings) -> MedianStopping:
-    scheduler = MedianStopping(RandomSearcher(SPACE), n, n_phases, **settings)
-    for _ in range(n):
-        scheduler.ask()
-    return scheduler
-
-
-def told(scheduler, trial, phase, score) -> tuple[str, str]:
-    decision = scheduler.tell(Report(trial, phase, score))[trial]
-    return str(decision.verdict), decision.reason["mode"]
+    return asked(MedianStopping(RandomSearcher(SPACE), n, n_phases, **settings), n)
 
 
 def test_worked_by_hand() -> None:

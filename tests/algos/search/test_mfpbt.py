@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.algos.search.arena import play
+from tests.algos.search.arena import asked, play
 from tests.support import SPACE
 from workbench.algos.search import MFPBT, PBT, ListSearcher, RandomSearcher
 from workbench.core.domains import Uniform
@@ -26,14 +26,12 @@ def test_one_frequency_is_pbt(exploit) -> None:
 def test_worked_by_hand() -> None:
     """Four members: 0 and 2 evolve after every phase, 1 and 3 after every second; losers change nothing else."""
     searcher = ListSearcher([{"x": x} for x in (10.0, 20.0, 30.0, 40.0)])
-    scheduler = MFPBT(searcher, 4, 4, share=0.5, explore=False, space=LINE, intervals=(1, 2))
+    scheduler = asked(MFPBT(searcher, 4, 4, share=0.5, explore=False, space=LINE, intervals=(1, 2)), 4)
 
     def told(trial, phase, score):
         decision = scheduler.tell(Report(trial, phase, score))[trial]
         return str(decision.verdict), decision.reason["mode"], decision.reason.get("donor")
 
-    for _ in range(4):
-        scheduler.ask()
     assert told(1, 0, 9.0) == ("continue", "not ready", None)
     assert told(3, 0, 1.0) == ("continue", "not ready", None)
     assert told(0, 0, 5.0) == ("continue", "kept", None)
@@ -50,9 +48,9 @@ def test_worked_by_hand() -> None:
 def test_where_weights_stay_hyperparameters_come_from_those_that_evolve_as_seldom() -> None:
     """Of one that evolves more often only the weights would be taken: of members that keep theirs, nothing."""
     searcher = ListSearcher([{"x": x} for x in (10.0, 20.0, 30.0, 40.0)])
-    scheduler = MFPBT(searcher, 4, 4, share=0.5, explore=False, copy_weights=False, space=LINE, intervals=(1, 2))
-    for _ in range(4):
-        scheduler.ask()
+    scheduler = asked(
+        MFPBT(searcher, 4, 4, share=0.5, explore=False, copy_weights=False, space=LINE, intervals=(1, 2)), 4
+    )
     for trial, phase, score in ((1, 0, 9.0), (3, 0, 1.0), (0, 0, 20.0), (1, 1, 9.0)):
         scheduler.tell(Report(trial, phase, score))
     reason = scheduler.tell(Report(3, 1, 1.0))[3].reason
@@ -67,9 +65,7 @@ def test_where_weights_stay_hyperparameters_come_from_those_that_evolve_as_seldo
 def test_one_that_lost_all_is_saved_by_others_where_none_of_its_own_has_a_score(failed, exploit) -> None:
     """As long as nobody has one it goes on if it can; rivals whose score is not a number are of no help."""
     searcher = ListSearcher([{"x": x} for x in (10.0, 20.0, 30.0, 40.0)])
-    scheduler = MFPBT(searcher, 4, 4, exploit, explore=False, share=0.5, space=LINE, intervals=(1, 2))
-    for _ in range(4):
-        scheduler.ask()
+    scheduler = asked(MFPBT(searcher, 4, 4, exploit, explore=False, share=0.5, space=LINE, intervals=(1, 2)), 4)
 
     def told(trial, score, *, failed=False):
         decision = scheduler.tell(Report(trial, 0, score, failed=failed))[trial]
@@ -86,9 +82,7 @@ def test_one_that_lost_all_is_saved_by_others_where_none_of_its_own_has_a_score(
 
 @pytest.mark.parametrize(("intervals", "saviour"), [((1, 2), 1), ((2, 1), None)])
 def test_where_weights_stay_nobody_is_saved_by_one_of_which_nothing_would_be_taken(intervals, saviour) -> None:
-    scheduler = MFPBT(LINE, 4, 4, share=0.5, copy_weights=False, intervals=intervals)
-    for _ in range(4):
-        scheduler.ask()
+    scheduler = asked(MFPBT(LINE, 4, 4, share=0.5, copy_weights=False, intervals=intervals), 4)
     scheduler.tell(Report(1, 0, 8.0))
     decision = scheduler.tell(Report(0, 0, math.nan))[0]
     if intervals[0] == 2:
@@ -98,9 +92,7 @@ def test_where_weights_stay_nobody_is_saved_by_one_of_which_nothing_would_be_tak
 
 
 def test_of_equals_a_loser_copies_its_own() -> None:
-    scheduler = MFPBT(LINE, 4, 4, share=0.5, intervals=(1, 2))
-    for _ in range(4):
-        scheduler.ask()
+    scheduler = asked(MFPBT(LINE, 4, 4, share=0.5, intervals=(1, 2)), 4)
     for trial, score in ((1, 5.0), (3, 1.0), (0, 5.0)):
         scheduler.tell(Report(trial, 0, score))
     assert scheduler.tell(Report(2, 0, 4.0))[2].reason["donor"] == 0

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.algos.search.arena import play
+from tests.algos.search.arena import asked, play
 from workbench.algos.search import PB2
 from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput
@@ -13,9 +13,7 @@ LINE = Space({"x": Uniform(0.0, 1.0)})
 
 def test_the_bound_of_one_observation_by_hand() -> None:
     """At the place and time of a rise that stood out by one standard deviation, and far from it."""
-    scheduler = PB2(LINE, 2, 5, length=0.5, forget=0.0, kappa=2.0)
-    for _ in range(2):
-        scheduler.ask()
+    scheduler = asked(PB2(LINE, 2, 5, length=0.5, forget=0.0, kappa=2.0), 2)
     member = scheduler._members[0]
     member.scores, member.phase = [1.0], 1
     scheduler._seen = [({"x": 0.0}, 2, 1.0, 3.0), ({"x": 1.0}, 2, 1.0, 1.0)]  # rises of +1 and -1 standard deviations

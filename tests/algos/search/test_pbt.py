@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.algos.search.arena import play, told
+from tests.algos.search.arena import asked, play, told
 from tests.support import SPACE
 from workbench.algos.search import PBT, ListSearcher, RandomSearcher
 from workbench.core.describe import describe
@@ -28,10 +28,7 @@ def test_its_space_may_be_a_dict_of_dimensions() -> None:
 
 
 def begun(n, **settings) -> PBT:
-    scheduler = population(n, **settings)
-    for i in range(n):
-        assert scheduler.ask().trial == i
-    return scheduler
+    return asked(population(n, **settings), n)
 
 
 def test_truncation_worked_by_hand() -> None:

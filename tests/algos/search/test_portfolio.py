@@ -1,5 +1,6 @@
 import pytest
 
+from tests.algos.search.arena import asked
 from workbench.algos.search import ListSearcher, Portfolio
 from workbench.algos.search.hypertrick import expected_completion_rate
 from workbench.algos.search.portfolio import like_hyperband
@@ -11,9 +12,7 @@ CONFIGS = ListSearcher([{"x": i} for i in range(50)])
 
 def test_members_judge_their_own_trials_worked_by_hand() -> None:
     """Sizes 4 and 2: trials 0, 2, 3, 5 go to the first, 1 and 4 to the second, whatever is reported meanwhile."""
-    scheduler = Portfolio(CONFIGS, 2, (4, 2), (0.25, 0.25))
-    for _ in range(6):
-        scheduler.ask()
+    scheduler = asked(Portfolio(CONFIGS, 2, (4, 2), (0.25, 0.25)), 6)
 
     def told(trial, score):
         decision = scheduler.tell(Report(trial, 0, score))[trial]

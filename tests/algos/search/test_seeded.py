@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from tests.support import SPACE, MemoryLog, RandomTimes
+from tests.algos.search.arena import asked
+from tests.support import SPACE, MemoryLog, RandomTimes, virtual_executor
 from workbench.algos.search import (
     PBT,
     FullRuns,
@@ -21,8 +22,6 @@ from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind, Report, Verdict
 from workbench.knowledge.frames import frames_of
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 
 CONFIGS = [{"lr": 10.0**-n} for n in range(4)]
 
@@ -86,8 +85,7 @@ def test_candidates_are_judged_by_all_their_seeds(judged_by, winner) -> None:
 
 
 def test_a_failed_seed_leaves_the_candidate_to_the_others_and_the_last_one_fails_it() -> None:
-    seeded = Seeded(FullRuns(ListSearcher(CONFIGS), 1, 3), 2)
-    seeded.ask(), seeded.ask()
+    seeded = asked(Seeded(FullRuns(ListSearcher(CONFIGS), 1, 3), 2), 2)
     assert verdicts(seeded.tell(Report(0, 0, 1.0))) == {0: "pause"}
     told = seeded.tell(Report(1, 0, math.nan, failed=True))
     assert verdicts(told) == {1: "stop"}
@@ -132,9 +130,7 @@ def test_a_t_test_hears_all_seeds_whoever_reported_last(order) -> None:
 
 def test_a_seed_that_failed_after_it_was_copied_is_still_whose_weights_the_copy_has() -> None:
     """The stop named it, and its checkpoint was judged with the others'."""
-    seeded = Seeded(PBT({"lr": Uniform(0.1, 1)}, 2, 4, share=0.5), 2)
-    for _ in range(4):
-        seeded.ask()
+    seeded = asked(Seeded(PBT({"lr": Uniform(0.1, 1)}, 2, 4, share=0.5), 2), 4)
     told = {}
     for trial, score in enumerate([5.0, 5.0, 1.0, 1.0]):
         told |= seeded.tell(Report(trial, 0, score))
@@ -145,8 +141,7 @@ def test_a_seed_that_failed_after_it_was_copied_is_still_whose_weights_the_copy_
 
 def test_reasons_name_trials_where_a_copy_begins() -> None:
     log, scheduler = MemoryLog(), Seeded(PBT(SPACE, 4, 5, share=0.25), 3)
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(5))
-    executor.open(0.0)
+    executor = virtual_executor(RandomTimes(1), 5)
     assert drive(scheduler, executor, log)
     runs = {e.trial: e.data for e in log if e.kind is Kind.RUN and e.data["parent"] != e.trial}
     copies = [data for data in runs.values() if data["parent"] is not None]
@@ -158,9 +153,7 @@ def test_reasons_name_trials_where_a_copy_begins() -> None:
     assert known["member"].nunique() == 12
     repeated = Seeded(SuccessiveHalving(ListSearcher(CONFIGS), 4, 4, eta=2, restart=True), 2)
     told, log = {}, MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(8))
-    executor.open(0.0)
-    assert drive(repeated, executor, log)
+    assert drive(repeated, virtual_executor(RandomTimes(1), 8), log)
     configs = {e.trial: e.data["config"] for e in log if e.kind is Kind.RUN}
     told = [(e.trial, e.data["repeats"]) for e in log if e.kind is Kind.DECISION and "repeats" in e.data]
     assert told

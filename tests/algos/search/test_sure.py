@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.algos.search.arena import play, told
+from tests.algos.search.arena import asked, play, told
 from tests.support import SPACE
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Sure
 from workbench.core.errors import InvalidInput
@@ -82,9 +82,7 @@ def test_as_many_as_there_are_finalists_run_to_their_end(slots, seed) -> None:
 
 
 def test_a_score_that_is_no_number_and_a_failure_rank_below_all() -> None:
-    scheduler = Sure(ListSearcher(CONFIGS), 9, 4, rungs=(0.25,))
-    for _ in range(4):
-        scheduler.ask()
+    scheduler = asked(Sure(ListSearcher(CONFIGS), 9, 4, rungs=(0.25,)), 4)
     assert told(scheduler, 0, 0, -5.0) == ("continue", "promoted")
     assert told(scheduler, 1, 0, float("nan")) == ("stop", "dropped")
     assert told(scheduler, 2, 0, float("nan"), failed=True) == ("stop", "failed")

@@ -63,8 +63,12 @@ class Viewer:
         return same_spans and state[0] == state[1] and all(getattr(self, n) == getattr(other, n) for n in names)
 
 
-def _board():
-    return Board(NAME, Size(4, 4, 2, 7.0, [4.0, 3.0], [4.0, 2.0]))
+def _board(events=()):
+    """What a board makes of these events of the small study."""
+    board = Board(NAME, Size(4, 4, 2, 7.0, [4.0, 3.0], [4.0, 2.0]))
+    if events:
+        board.take(_news(events))
+    return board
 
 
 def test_deltas_add_up_to_the_snapshot():
@@ -119,8 +123,7 @@ def told_of(drawn):
 
 
 def test_a_large_study_is_told_bit_by_bit_the_leader_first(monkeypatch):
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     assert len(list(board.snapshot_in_parts())) == 1
     monkeypatch.setattr("workbench.viz.dashboard.board._AT_FIRST", 2)
     head, rest = board.snapshot_in_parts()
@@ -134,9 +137,8 @@ def test_a_large_study_is_told_bit_by_bit_the_leader_first(monkeypatch):
 
 
 def test_of_equal_scores_the_first_in_time_leads_and_is_told_first(monkeypatch):
-    board = _board()
     again = [Event(Kind.PHASE_ENDED, at, trial, 0, 0, {"score": 9.0}) for at, trial in ((21.0, 2), (22.0, 1))]
-    board.take(_news([*in_order(), *again]))
+    board = _board([*in_order(), *again])
     monkeypatch.setattr("workbench.viz.dashboard.board._AT_FIRST", 0)
     monkeypatch.setattr(board.rows, "leading", lambda most, by: [])
     head, _ = board.snapshot_in_parts()
@@ -144,16 +146,14 @@ def test_of_equal_scores_the_first_in_time_leads_and_is_told_first(monkeypatch):
 
 
 def test_a_quiet_log_sends_nothing():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     assert board.delta() is not None
     assert board.delta() is None
 
 
 def test_a_delta_holds_only_what_changed():
-    board = _board()
     events = in_order()
-    board.take(_news(events[:-2]))
+    board = _board(events[:-2])
     board.delta()
     board.take(_news(events[-2:]))  # trial 0 ends
     content, (spans, points) = board.delta()
@@ -164,15 +164,13 @@ def test_a_delta_holds_only_what_changed():
 
 
 def test_what_is_left_ends_with_the_time_the_study_may_take():
-    board = _board()
-    board.take(_news([Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"max_hours": 21 / 3600}}), *in_order()]))
+    board = _board([Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"max_hours": 21 / 3600}}), *in_order()])
     low, high = board.state()["left_s"]
     assert low <= high == 1.0  # it is the 20th second
 
 
 def test_numbers_of_the_small_study():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     content, _ = board.snapshot()
     assert (content["trials_started"], content["trials_ended"], content["phases_ended"]) == (4, 2, 4)
     assert content["expected_phases"] == 4 + 2  # one under way, and one more at least begins the last
@@ -190,9 +188,8 @@ def test_numbers_of_the_small_study():
 
 
 def test_an_attempt_that_costs_nothing_is_not_called_lost():
-    board = _board()
     left = {"why": "left", "error": "the connection to the cluster broke"}
-    board.take(_news([*in_order(), Event(Kind.PHASE_FAILED, 21.0, 3, 0, 1, left)]))
+    board = _board([*in_order(), Event(Kind.PHASE_FAILED, 21.0, 3, 0, 1, left)])
     (line,) = [line for line in board.snapshot()[0]["log"] if line["at"] == 21.0]
     assert (line["what"], line["why"]) == ("attempt cut short", "the connection to the cluster broke")
 
@@ -202,8 +199,7 @@ def _answered(at, trial, action, **more):
 
 
 def test_what_people_ask_is_told_with_the_answer():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     board.delta()
     board.take(_news([
         _answered(21.0, 3, "stop", accepted=True),
@@ -272,8 +268,7 @@ def test_the_workers_that_live_are_counted_those_of_a_gang_too():
 
 
 def test_a_paused_study_has_neither_throughput_nor_time_left():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     assert board.state()["frames_per_s"] > 0
     board.take(_news([
         _answered(21.0, None, "pause study", accepted=True),
@@ -287,14 +282,13 @@ def test_a_paused_study_has_neither_throughput_nor_time_left():
 
 
 def test_a_trial_that_a_person_set_aside_has_no_throughput():
-    board = _board()
-    board.take(_news([
+    board = _board([
         *in_order(),
         _answered(21.0, 3, "pause", accepted=True),
         Event(Kind.PHASE_ENDED, 22.0, 3, 0, 1, {"score": 1.0}),
         Event(Kind.DECISION, 22.0, 3, 0, data={"verdict": "continue", "mode": "collecting"}),
         Event(Kind.SLOT_JOINED, 23.0, slot=3, data={"node": "m"}),
-    ]))  # fmt: skip
+    ])  # fmt: skip
     told = board.state()
     assert (told["state"], told["busy"][0], told["frames_per_s"]) == ("running", 0, 0.0)
     row = board.rows.of(3)
@@ -302,8 +296,7 @@ def test_a_trial_that_a_person_set_aside_has_no_throughput():
 
 
 def test_a_phase_that_was_lost_with_its_driver_is_under_way_no_more():
-    board = _board()
-    board.take(_news([*in_order(), _answered(21.0, None, "pause study", accepted=True)]))
+    board = _board([*in_order(), _answered(21.0, None, "pause study", accepted=True)])
     board.delta()
     board.take(_news([Event(Kind.STUDY_RESUMED, 22.0)]))
     content, _ = board.delta()
@@ -312,8 +305,7 @@ def test_a_phase_that_was_lost_with_its_driver_is_under_way_no_more():
 
 def test_a_study_that_no_worker_is_up_for_says_so_though_its_clock_stands(monkeypatch):
     monkeypatch.setattr("workbench.core.living._PATIENCE_S", -1.0)
-    board = _board()
-    board.take(_news([Event(Kind.STUDY_STARTED, 0.0)]))
+    board = _board([Event(Kind.STUDY_STARTED, 0.0)])
     told, _ = board.snapshot()
     assert told["waits"] == ""
     board.delta()
@@ -326,8 +318,7 @@ def test_a_study_that_no_worker_is_up_for_says_so_though_its_clock_stands(monkey
 
 
 def test_what_waits_for_a_slot_after_a_resumption_has_no_throughput():
-    board = _board()
-    board.take(_news([*in_order(), Event(Kind.STUDY_INTERRUPTED, 21.0)]))
+    board = _board([*in_order(), Event(Kind.STUDY_INTERRUPTED, 21.0)])
     board.take(_news([Event(Kind.STUDY_RESUMED, 21.0), Event(Kind.SLOT_JOINED, 22.0, slot=0, data={"node": "m"})]))
     told = board.state()
     assert (told["state"], told["busy"], told["frames_per_s"]) == ("running", [0, 1], 0.0)
@@ -338,8 +329,7 @@ def test_what_waits_for_a_slot_after_a_resumption_has_no_throughput():
 
 
 def test_a_study_whose_driver_died_is_not_running():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     board.delta()
     board.learn(driven=False)
     content, _ = board.delta()  # that alone is news
@@ -354,9 +344,8 @@ def test_events_that_could_not_be_taken_in_are_said_to_be_lacking_ever_after():
 
 
 def test_a_stop_is_told_however_often_others_went_on_since():
-    board = _board()
     went_on = Event(Kind.DECISION, 22.0, 3, 0, data={"verdict": "continue", "mode": "collecting"})
-    board.take(_news([*in_order(), *[went_on] * 400]))
+    board = _board([*in_order(), *[went_on] * 400])
     told = board.snapshot()[0]["log"]
     assert [line["list"] for line in told].count("continues") == 300
     assert [line["trial"] for line in told if line["what"] == "stop"] == [1]
@@ -384,14 +373,13 @@ def test_a_failure_is_told_once():
 
 
 def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_search():
-    board = _board()
     run = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True, "by": "person"}
-    board.take(_news([
+    board = _board([
         *in_order(),
         Event(Kind.RUN, 21.0, 4, 0, data=run),
         Event(Kind.PHASE_STARTED, 21.0, 4, 0, 0),
         Event(Kind.TRIAL_FAILED, 22.0, 4, 0, 0, {"error": "diverged"}),
-    ]))  # fmt: skip
+    ])  # fmt: skip
     told = board.state()
     assert (told["trials_started"], told["trials_asked"]) == (5, 4)
     assert (told["failed"], told["failures"]) == (1, ["diverged, 1 trial"])
@@ -400,19 +388,17 @@ def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_sear
 
 
 def test_the_number_of_a_configuration_is_no_hyperparameter():
-    board = _board()
     run = {"config": {"config_id": 7, "lr": 0.1}, "parent": None, "seed": 0}
-    board.take(_news([Event(Kind.RUN, 0.0, 0, 0, data=run)]))
+    board = _board([Event(Kind.RUN, 0.0, 0, 0, data=run)])
     assert board.snapshot()[0]["meta"]["hyperparameters"] == ["lr"]
     assert board.frames().hyperparameters == ["lr"]
 
 
 def test_whole_numbers_of_a_configuration_are_told_in_full():
-    board = _board()
     run = {"config": {"width": 65540.0}, "parent": None, "seed": 0}
     clone = _answered(1.0, 0, "clone", accepted=True, config={"width": 65536.0}, phases=2)
     ended = Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0})
-    board.take(_news([Event(Kind.RUN, 0.0, 0, 0, data=run), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0), ended, clone]))
+    board = _board([Event(Kind.RUN, 0.0, 0, 0, data=run), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0), ended, clone])
     assert "<td>65540</td>" in static_html(board)
     assert line_of(clone)["why"] == "config {width: 65536}, phases 2"
 
@@ -437,8 +423,7 @@ def test_a_confirmation_is_told_as_one_and_of_phases_that_a_person_asked_for_wha
 
 
 def test_reports_to_collect_are_shown_as_the_scheduler_told_them():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     why = {"verdict": "continue", "mode": "collecting", "reported": 3, "collecting_reports": 5}
     board.take(_news([Event(Kind.DECISION, 21.0, 3, 0, data=why)]))
     assert board.state()["survival"][0]["collecting_reports"] == 5
@@ -446,14 +431,12 @@ def test_reports_to_collect_are_shown_as_the_scheduler_told_them():
 
 
 def test_a_letter_a_phase_tells_what_became_of_a_trial():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     assert [trial["pips"] for trial in board.snapshot()[0]["trials"]] == ["cf", "s", "h", "r"]
 
 
 def test_importance_is_sent_when_there_is_something_new():
-    board = _board()
-    board.take(_news(in_order()))
+    board = _board(in_order())
     board.delta()
     board.learn(importance=[{"phase": None, "rows": [], "told": "no importance"}])
     assert board.delta()[0]["importance"] == board.importance
@@ -472,9 +455,8 @@ def test_a_study_that_minimises_has_its_lowest_scores_first():
 
 
 def test_phases_that_a_trial_has_from_its_parent_are_counted_once():
-    board = _board()
     begun = {"config": {"lr": 0.1}, "seed": 0}
-    board.take(_news([
+    board = _board([
         Event(Kind.RUN, 0.0, 0, 0, data={**begun, "parent": None}),
         Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
         Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0}),
@@ -482,14 +464,13 @@ def test_phases_that_a_trial_has_from_its_parent_are_counted_once():
         Event(Kind.RUN, 1.0, 1, 1, data={**begun, "parent": 0}),
         Event(Kind.PHASE_STARTED, 1.0, 1, 1, 0),
         Event(Kind.PHASE_ENDED, 2.0, 1, 1, 0, {"score": 2.0}),
-    ]))  # fmt: skip
+    ])  # fmt: skip
     assert board.ledger.phases_ended == board.state()["phases_ended"] == 2
 
 
 def test_lost_slots_and_drivers_are_troubles():
-    board = _board()
-    board.take(_news([*in_order(), Event(Kind.SLOT_LOST, 21.0, slot=2, data={"node": "m"}),
-                Event(Kind.STUDY_INTERRUPTED, 22.0, data={"error": "OSError('full')"})]))  # fmt: skip
+    board = _board([*in_order(), Event(Kind.SLOT_LOST, 21.0, slot=2, data={"node": "m"}),
+                Event(Kind.STUDY_INTERRUPTED, 22.0, data={"error": "OSError('full')"})])  # fmt: skip
     troubles = [(line["what"], line["why"]) for line in board.snapshot()[0]["log"] if line["list"] == "troubles"]
     assert troubles[1:] == [("slot 2 lost", "on m"), ("the driver left", "OSError('full')")]
 
@@ -511,8 +492,7 @@ def test_a_study_of_unknown_size_says_so_until_its_first_event_tells():
 
 
 def test_a_study_that_grows_tells_its_new_size_once():
-    board = _board()
-    board.take(_news([*in_order(), Event(Kind.STUDY_ENDED, 20.0)]))
+    board = _board([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     viewer = Viewer(board.snapshot())
     board.take_as_sent()
     size = Size(6, 6, 2, 10.0, [6.0, 4.0], [6.0, 3.0])
@@ -534,8 +514,7 @@ def test_what_only_the_first_event_tells_reaches_who_came_before_it():
 
 
 def test_phases_beyond_those_that_were_meant_have_greys_of_their_own():
-    board = _board()
-    board.take(_news([*in_order(), Event(Kind.PHASE_STARTED, 21.0, 0, 2, 0)]))
+    board = _board([*in_order(), Event(Kind.PHASE_STARTED, 21.0, 0, 2, 0)])
     meta = board.snapshot()[0]["meta"]
     assert meta["n_phases"] == 2
     assert len(set(meta["phases_on_light"])) == len(set(meta["phases_on_dark"])) == 3

@@ -24,6 +24,13 @@ def take(curves, *rows):
     curves.take(points(*rows) if rows else NO_POINTS)
 
 
+def begun():
+    """Curves of a trial that has begun its first phase."""
+    curves = LiveCurves()
+    curves.start(0, 0, 0.0)
+    return curves
+
+
 def feed(curves, events):
     for event in events:
         if event.kind is Kind.PHASE_STARTED:
@@ -56,8 +63,7 @@ def test_grown_curves_are_those_of_the_analysis(looks, losses):
 
 
 def test_a_restarted_phase_drops_what_was_sent():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     take(curves, (0, 0, 1.0, 0.25), (0, 0, 2.0, 0.5))
     assert curves.changes()[1][:, :4].tolist() == [[0, 1, 0.25, 0], [0, 2, 0.5, 0]]
     curves.start(0, 0, 5.0)  # it crashed
@@ -69,8 +75,7 @@ def test_a_restarted_phase_drops_what_was_sent():
 
 
 def test_the_start_of_a_worker_is_no_training_time():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     take(curves, (0, 0, 30.0, 1.0))  # 28 s of importing and building
     assert len(curves.changes()[1]) == 0  # when it began is not known before the second report
     take(curves, (0, 0, 32.0, 2.0))
@@ -82,8 +87,7 @@ def test_the_start_of_a_worker_is_no_training_time():
 
 
 def test_frames_stand_beside_the_scores_they_were_reported_with():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     told = [(0, 0, at, name, value) for at in (1.0, 2.0) for name, value in ((FRAMES, 100 * at), (SCORE, at))]
     curves.take(np.array([*told, (0, 0, 3.0, SCORE, 3.0)], POINT))
     curves.end(0, 0, 4.0, 9.0, 400.0)
@@ -92,16 +96,14 @@ def test_frames_stand_beside_the_scores_they_were_reported_with():
 
 
 def test_frames_are_found_though_other_metrics_stand_between():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     told = [(0, 0, at, name, at) for at in (1.0, 2.0) for name in (FRAMES, OTHER, SCORE)]
     curves.take(np.array(told, POINT))
     np.testing.assert_equal(curves.changes()[1][:, 4], [1, 2])
 
 
 def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     curves.end(0, 0, 2.0, 1.0)
     curves.start(0, 1, 2.0)
     take(curves, (0, 1, 3.0, 5.0), (0, 1, 4.0, 5.0))
@@ -112,8 +114,7 @@ def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():
 
 
 def test_what_was_never_sent_need_not_be_dropped():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     take(curves, (0, 0, 1.0, 0.1))
     curves.start(0, 0, 5.0)
     take(curves)
@@ -121,8 +122,7 @@ def test_what_was_never_sent_need_not_be_dropped():
 
 
 def test_a_score_that_has_diverged_keeps_a_place():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     curves.end(0, 0, 4.0, -1e60)
     assert np.isfinite(curves.all()[:, :3]).all()  # before there are points
     take(curves, (0, 0, 1.0, 1e40), (0, 0, 2.0, 0.5))
@@ -131,8 +131,7 @@ def test_a_score_that_has_diverged_keeps_a_place():
 
 
 def test_seconds_go_on_over_phases():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     curves.end(0, 0, 10.0, 1.0)
     curves.start(0, 1, 50.0)  # it had been paused
     take(curves, (0, 1, 53.0, 2.0), (0, 1, 56.0, 2.0))
@@ -140,8 +139,7 @@ def test_seconds_go_on_over_phases():
 
 
 def test_thinned_snapshots_keep_extremes_and_phase_ends():
-    curves = LiveCurves()
-    curves.start(0, 0, 0.0)
+    curves = begun()
     curves.end(0, 0, 1000.0, 1.0)
     take(curves, *((0, 0, float(k), 9.0 if k == 500 else 0.0) for k in range(1000)))
     rows = curves.all(20)

@@ -40,11 +40,6 @@ class TorchTrial(ABC):
     """Modules and optimisers, driven phase by phase; a `Trainable`.
 
     All chance, in weights, batches, dropout and noise, comes from the trial's seed, whatever else runs in the process.
-
-    Parameters
-    ----------
-    updates_per_phase : int
-    seed : int
     """
 
     def __init__(self, updates_per_phase: int, seed: int) -> None:

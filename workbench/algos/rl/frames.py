@@ -17,12 +17,7 @@ _PIXEL = np.dtype("<u4")  # a pixel of the four frames, a byte each, the newest 
 
 
 class Frames:
-    """The last frames of `n_envs` games, made of their screens. They are the library's, within one grey level.
-
-    Parameters
-    ----------
-    n_envs : int
-    """
+    """The last frames of `n_envs` games, made of their screens. They are the library's, within one grey level."""
 
     def __init__(self, n_envs: int) -> None:
         self._product = area_product()

@@ -17,12 +17,7 @@ Acting = Callable[[], tuple[ActorCritic | None, int]]
 
 
 class PredictionQueue:
-    """Requests of numbered clients; each has at most one waiting. Any number of threads may `serve`.
-
-    Parameters
-    ----------
-    n_clients : int
-    """
+    """Requests of numbered clients; each has at most one waiting. Any number of threads may `serve`."""
 
     def __init__(self, n_clients: int = 0) -> None:
         self._requests: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()

@@ -96,12 +96,7 @@ class GridSearcher:
 
 @dataclass
 class ListSearcher:
-    """Gives the configurations it was given, so that several schedulers can be compared on the same ones.
-
-    Parameters
-    ----------
-    configs : sequence of Config
-    """
+    """Gives the configurations it was given, so that several schedulers can be compared on the same ones."""
 
     configs: Sequence[Config]
 

@@ -34,10 +34,6 @@ def mean_step_s(draw: Draw, n_ranks: int, n_awaited: int, n_steps: int = 2000) -
         n and k, 1 <= k <= n.
     n_steps : int
         Updates to simulate.
-
-    Returns
-    -------
-    float
     """
     if not 1 <= n_awaited <= n_ranks or n_steps < 1:
         raise InvalidInput(f"need 1 <= n_awaited <= n_ranks and n_steps >= 1, got {n_awaited}, {n_ranks}, {n_steps}")

@@ -123,18 +123,13 @@ def _times(game: str, hypertrick: Results, hyperband: Results) -> Pairs:
         yield not_comparable(number, time_ratio(hypertrick, hyperband, measure), _origin(game), why)
 
 
-def _papers_space() -> dict[str, Any]:
-    """Sec. 5.1's, which the preset of CartPole has in full."""
-    space: dict[str, Any] = read_preset("cartpole")["space"]
-    return space
-
-
 def _small(study: Results) -> str:
     """Tell why a study is not comparable, in few words; its length stands in the table of recordings."""
     words = [f"{len(study.frames.trials)} short trials"]
     learner, space = study.spec["trainable"]["kind"], study.spec["scheduler"]["searcher"]["space"]
     words += [f"another learner, {learner}, and its space"] * (learner != "ga3c")
-    words += ["a narrower space"] * (learner == "ga3c" and space != _papers_space())
+    narrower = learner == "ga3c" and space != read_preset("cartpole")["space"]  # that of Sec. 5.1 in full
+    words += ["a narrower space"] * narrower
     words += ["scores of random play"] * (not learned(study))
     return "; ".join(words)
 

@@ -48,10 +48,6 @@ def write_figure(fig: go.Figure, path: str | Path, *, width: int = 900, height: 
     width, height : int
         Of a picture, in CSS pixels; by default as high as the figure is.
 
-    Returns
-    -------
-    Path
-
     Raises
     ------
     InvalidInput

@@ -79,23 +79,6 @@ def test_a_gang_may_start_from_another_trials_checkpoint(tmp_path):
     close(ranks)
 
 
-def test_a_checkpoint_passes_to_other_systems_and_back(tmp_path):
-    ours = cartpole(n_ranks=1)({}, 0)
-    ours.train_phase(silent)
-    ours.save(tmp_path)
-    other = GA3C("CartPole-v1", phase=Budget(updates=2), n_agents=2)({}, 1)
-    other.load(tmp_path)
-    assert np.array_equal(weights(other), weights(ours))
-    other.train_phase(silent)
-    (tmp_path / "back").mkdir()
-    other.save(tmp_path / "back")
-    ours.load(tmp_path / "back")
-    assert np.array_equal(weights(other), weights(ours))
-    ours.train_phase(silent)
-    ours.close()
-    other.close()
-
-
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED, AHEAD, AHEAD | SHARDED])
 def test_stopping_in_mid_phase_ends_every_rank_and_the_trial_can_go_on(how, monkeypatch):
     class Stopped(Exception):

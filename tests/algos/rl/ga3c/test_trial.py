@@ -1,47 +1,22 @@
-"""GA3C trials from outside: phases, budgets, checkpoints, determinism, failures, threads, learning."""
+"""GA3C trials from outside: batches, settings, checkpoints to start from, threads, learning."""
 
-import json
 import math
-import pickle
-import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from tests.support import breaking, silent
+from tests.support import silent
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import AUTHORS, GA3C
 from workbench.algos.rl.games import Rules
-from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
-from workbench.core.describe import build, describe
 from workbench.core.errors import InvalidInput
-from workbench.core.registry import TRAINABLES
 
 TINY = GA3C(game="CartPole-v1", phase=Budget(updates=20), n_agents=8, emulator_threads=1)
-
-
-@pytest.fixture(autouse=True)
-def no_thread_left():
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) == before
-
-
-@pytest.mark.parametrize("lockstep", [False, True])
-@pytest.mark.parametrize("phase", [Budget(episodes=20), Budget(frames=500), Budget(updates=15), Budget(seconds=0.3)])
-def test_a_phase_spends_its_budget_and_no_more(phase, lockstep):
-    trial = GA3C(game="CartPole-v1", phase=phase, n_agents=8, lockstep=lockstep)({}, 0)
-    for number in (1, 2):
-        metrics = trial.train_phase(silent)
-        spent = trial._meter.seconds if phase.unit == "seconds" else metrics[phase.unit] / number
-        assert phase.amount <= spent <= phase.amount * 1.3 + 40
-        assert math.isfinite(metrics["score"])
-    trial.close()
 
 
 def test_metrics_of_a_phase():
@@ -59,60 +34,6 @@ def test_metrics_of_a_phase():
     assert all(isinstance(v, int | float) for k, v in metrics.items() if k != "returns")
 
 
-def test_pong_from_pixels_runs_a_short_phase():
-    trial = GA3C("Pong", Budget(frames=2400), n_agents=2, n_groups=1, agents_ready=0.5, max_episode_frames=100)(
-        {"t_max": 3}, 1
-    )
-    metrics = trial.train_phase(silent)
-    trial.close()
-    assert metrics["frames"] >= 2400
-    assert metrics["updates"] > 10
-    assert -21 <= metrics["score"] <= 21
-
-
-def test_progress_is_called_and_may_end_the_phase():
-    seen = []
-
-    class EnoughError(Exception):
-        pass
-
-    def progress(metrics):
-        seen.append(metrics)
-        if len(seen) == 2:
-            raise EnoughError
-
-    for lockstep in (False, True):
-        seen.clear()
-        trial = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=8, lockstep=lockstep)({}, 0)
-        with pytest.raises(EnoughError):
-            trial.train_phase(progress)
-        assert {"score", "frames", "pps", "tps", "policy_lag_mean"} <= set(seen[-1])
-        assert seen[1]["frames"] > seen[0]["frames"]
-        trial.settings = replace(trial.settings, phase=Budget(updates=5))
-        assert trial.train_phase(silent)["updates"] > 5  # the trial itself is unharmed
-        trial.close()
-
-
-def test_save_and_load_go_on_from_where_it_was(tmp_path):
-    first = TINY({"learning_rate": 1e-3}, 7)
-    before = first.train_phase(silent)
-    first.save(tmp_path)
-    second = TINY({"learning_rate": 1e-4}, 7)
-    second.load(tmp_path)
-    for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True):
-        assert torch.equal(a, b)
-    for a, b in zip(first.learner.optimizer.square_avg, second.learner.optimizer.square_avg, strict=True):
-        assert torch.equal(a, b)
-    assert second.learner.optimizer.lr == 1e-4  # the config is its own
-    assert [g.bit_generator.state for g in first._generators] == [g.bit_generator.state for g in second._generators]
-    after = second.train_phase(silent)
-    assert after["updates"] >= before["updates"] + 20
-    assert after["frames"] > before["frames"]
-    assert after["episodes"] > before["episodes"]
-    first.close()
-    second.close()
-
-
 def test_a_parents_checkpoint_keeps_the_childs_own_draws(tmp_path):
     parent, child = TINY({}, 1), TINY({}, 2)
     parent.save(tmp_path)
@@ -120,50 +41,6 @@ def test_a_parents_checkpoint_keeps_the_childs_own_draws(tmp_path):
     child.load(tmp_path)
     assert child._generators[0].bit_generator.state == own
     assert all(torch.equal(a, b) for a, b in zip(parent.model.parameters(), child.model.parameters(), strict=True))
-
-
-@pytest.mark.parametrize(("game", "n_agents", "updates"), [("CartPole-v1", 6, 60), ("Pong", 3, 6)])
-def test_lockstep_gives_the_same_trajectory_twice(game, n_agents, updates):
-    runs = []
-    for _ in range(2):
-        settings = GA3C(game, Budget(updates=updates), n_agents=n_agents, lockstep=True, max_episode_frames=60)
-        trial = replace(settings, min_training_batch=20)({}, 3)
-        metrics = trial.train_phase(silent)
-        trial.close()
-        counted = {k: metrics[k] for k in ("score", "frames", "episodes", "policy_loss", "entropy", "grad_norm")}
-        runs.append((counted, [p.detach().clone() for p in trial.model.parameters()]))
-    assert runs[0][0] == runs[1][0]
-    assert all(torch.equal(a, b) for a, b in zip(runs[0][1], runs[1][1], strict=True))
-
-
-@pytest.mark.parametrize("lockstep", [False, True])
-def test_weights_that_are_no_numbers_fail_the_trial_with_a_reason(lockstep):
-    trial = GA3C(game="CartPole-v1", phase=Budget(frames=10**6), n_agents=8, lockstep=lockstep)({}, 0)
-    with torch.no_grad():
-        trial.model.head.weight[0, 0] = math.nan
-    with pytest.raises(DivergenceError, match=r"training diverged at update 0.*learning rate 0\.001"):
-        trial.train_phase(silent)
-    with pytest.raises(RuntimeError, match="has failed"):
-        trial.train_phase(silent)
-    trial.close()
-
-
-def test_an_environment_that_breaks_ends_the_phase_with_its_error():
-    trial = TINY({}, 0)
-    trial.train_phase(silent)
-    trial._groups[1].observe = breaking("emulator gone")
-    with pytest.raises(OSError, match="emulator gone"):
-        trial.train_phase(silent)
-    trial.close()
-    trial.close()
-
-
-def test_agents_waiting_for_a_dead_predictor_are_let_go():
-    trial = TINY({}, 0)
-    trial.learner.predict = breaking("device gone")
-    with pytest.raises(OSError, match="device gone"):
-        trial.train_phase(silent)
-    trial.close()
 
 
 def test_starved_settings_do_not_deadlock():
@@ -203,14 +80,6 @@ def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, 
     unfinished = sum(int(group._t[group._segment >= 0].sum()) for group in trial._groups)
     assert sum(batches) + copied + int(trial._segments.lengths[waiting].sum()) + unfinished == trial.steps
     trial.close()
-
-
-def test_it_is_pickled_and_described_in_json():
-    assert pickle.loads(pickle.dumps(TINY)) == TINY
-    described = json.loads(json.dumps(describe(TINY)))
-    assert build("trainable", described, TRAINABLES) == TINY
-    with pytest.raises(InvalidInput, match="unknown setting of trainable 'ga3c' 'n_agent': did you mean 'n_agents'"):
-        build("trainable", {"kind": "ga3c", "n_agent": 3}, TRAINABLES)
 
 
 def test_configs_are_checked_before_anything_starts():
@@ -275,19 +144,6 @@ def test_numpys_numbers_are_played_by_and_saved(tmp_path):
     trial.save(tmp_path)
     assert load_agent(tmp_path).rules == Rules(3, 40, 0.25, True)
     trial.close()
-
-
-def test_evaluation_touches_nothing_and_repeats():
-    trial = TINY({}, 0)
-    state = [g.bit_generator.state for g in trial._generators]
-    one, two = (evaluate(trial.model, trial.game, 40, seed=4) for _ in range(2))
-    assert (one.returns == two.returns).all()
-    assert (one.lengths == one.returns).all()
-    assert len(one.returns) == 40
-    assert np.unique(one.returns).size > 1
-    assert [g.bit_generator.state for g in trial._generators] == state
-    greedy = evaluate(trial.model, trial.game, 3, greedy=True, seed=4)
-    assert len(greedy.returns) == 3
 
 
 @pytest.mark.slow  # BA3C, of the same gradients, learns among the quick tests
@@ -363,20 +219,6 @@ def test_a_checkpoint_of_the_shared_network_is_refused_in_one_line_and_still_pla
     assert model.critic is None
     for one, other in zip(model.parameters(), shared.model.parameters(), strict=True):
         assert torch.equal(one, other.cpu())
-
-
-def test_a_trial_may_start_from_another_ones_checkpoint(tmp_path):
-    first = GA3C("CartPole-v1", Budget(updates=3), lockstep=True)({"learning_rate": 1e-3}, 1)
-    first.train_phase(lambda metrics: None)
-    first.save(tmp_path)
-    first.close()
-    second = GA3C("CartPole-v1", Budget(updates=3), lockstep=True, start_from=str(tmp_path))({"learning_rate": 1e-4}, 2)
-    for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
-        assert torch.equal(one, other)
-    assert (second.learner.updates, second.steps) == (first.learner.updates, first.steps)
-    assert second.learner.optimizer.lr == 1e-4
-    assert second.train_phase(lambda metrics: None)["updates"] >= first.learner.updates + 3
-    second.close()
 
 
 def test_what_statistics_begin_at_is_refused_where_a_checkpoint_brings_them(tmp_path):

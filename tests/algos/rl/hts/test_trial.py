@@ -1,12 +1,9 @@
-"""HTS-RL: the delayed gradient, its lag, determinism under any schedule, phases, failures, learning."""
+"""HTS-RL: the delayed gradient, its lag, determinism under any schedule, phases, learning."""
 
-import json
 import math
 import os
-import pickle
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -15,19 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from tests.algos.rl.rollouts import fixed_rollout
-from tests.support import breaking, silent
-from workbench.algos.rl.a3c.trial import A3C
+from tests.support import silent
 from workbench.algos.rl.evaluate import evaluate
-from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.ppo import proximal_update
 from workbench.algos.rl.hts.storage import Storage
 from workbench.algos.rl.hts.trial import HTS
-from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
-from workbench.core.describe import build, describe
 from workbench.core.errors import InvalidInput
-from workbench.core.registry import TRAINABLES
 
 TINY = HTS(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, sync_interval=6, min_games=1, device="cpu")
 
@@ -44,43 +35,7 @@ def equal(ones, others):
     return all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(ones, others, strict=True))
 
 
-@pytest.fixture(autouse=True)
-def no_thread_left():
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) == before
-
-
 # --- the delayed gradient
-
-
-@pytest.mark.parametrize("game", ["Pong", "CartPole-v1"])
-def test_one_rollout_gives_the_gradients_of_ga3c_and_a3c_at_its_delayed_weights(game):
-    """The newest weights are elsewhere; the step is the one the others take at the weights that acted."""
-    config = {"max_grad_norm": 0.1}
-    ours, ga3c, a3c = (
-        kind(game=game, device="cpu", n_agents=2, precision="float32")(config, 5) for kind in (HTS, GA3C, A3C)
-    )
-    ours._open()
-    a3c._open()
-    rollout = fixed_rollout(ours.game, 25)
-    with torch.no_grad():
-        for p in ours.model.parameters():
-            p.add_(0.05)
-    before = {trial: weights(trial.model) for trial in (ours, ga3c, a3c)}
-    updates = [ours.learner.train(rollout, ours._delayed), ga3c.learner.train(rollout)]
-    updates.append(a3c.learner.train(rollout, a3c._copies[1]))
-    for theirs, update in ((ga3c, updates[1]), (a3c, updates[2])):
-        assert updates[0].grad_norm == pytest.approx(update.grad_norm, rel=1e-6)
-        assert updates[0].policy_loss == pytest.approx(update.policy_loss, abs=1e-6)
-        for a, b in zip(ours.learner.optimizer.square_avg, theirs.learner.optimizer.square_avg, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)  # (1 - decay) times the squared gradients
-        for own, old, other, other_old in zip(
-            ours.model.parameters(), before[ours], theirs.model.parameters(), before[theirs], strict=True
-        ):
-            torch.testing.assert_close(own - old, other - other_old, rtol=0, atol=1e-6)
-    ours.close()
-    a3c.close()
 
 
 def record_weights(trial):
@@ -325,20 +280,6 @@ def test_stopping_anywhere_and_going_on_changes_nothing(monkeypatch):
 # --- phases, checkpoints, failures
 
 
-@pytest.mark.parametrize("concurrent", [True, False])
-@pytest.mark.parametrize("phase", [Budget(episodes=20), Budget(frames=500), Budget(updates=20), Budget(seconds=0.3)])
-def test_a_phase_spends_its_budget_and_no_more(phase, concurrent):
-    trial = HTS("CartPole-v1", phase=phase, n_agents=4, sync_interval=6, concurrent=concurrent)({}, 0)
-    for number in (1, 2):
-        metrics = trial.train_phase(silent)
-        if phase.unit != "seconds":  # it ends at a barrier, where games are counted
-            assert [executor.t for executor in trial._groups] == [0] * len(trial._groups)
-        spent = metrics["seconds"] if phase.unit == "seconds" else metrics[phase.unit] / number
-        assert phase.amount <= spent <= phase.amount * 1.3 + 40
-        assert math.isfinite(metrics["score"])
-    trial.close()
-
-
 def test_metrics_of_a_phase():
     trial = HTS("CartPole-v1", phase=Budget(frames=2000), n_agents=8, n_actors=2)({}, 0)
     metrics = trial.train_phase(silent)
@@ -393,47 +334,6 @@ def test_executors_may_step_several_environments():
     trial.close()
 
 
-@pytest.mark.parametrize("concurrent", [True, False])
-def test_progress_is_called_and_may_end_the_phase(concurrent):
-    seen = []
-
-    class EnoughError(Exception):
-        pass
-
-    def progress(metrics):
-        seen.append(metrics)
-        if len(seen) > 1 and {"learning_s", "score"} <= set(metrics):
-            raise EnoughError
-
-    trial = tiny(phase=Budget(seconds=600), concurrent=concurrent)({}, 0)
-    with pytest.raises(EnoughError):
-        trial.train_phase(progress)
-    assert {"score", "frames", "pps", "tps", "policy_lag_mean", "learning_s"} <= set(seen[-1])
-    assert seen[-1]["frames"] > seen[0]["frames"]
-    trial.settings = replace(trial.settings, phase=Budget(updates=5))
-    assert trial.train_phase(silent)["updates"] > 5  # the trial itself is unharmed
-    trial.close()
-
-
-@pytest.mark.parametrize("method", ["a2c", "ppo"])
-def test_save_and_load_go_on_from_where_it_was(method, tmp_path):
-    first = tiny(method=method)({"learning_rate": 1e-3}, 7)
-    before = first.train_phase(silent)
-    first.save(tmp_path)
-    second = tiny(method=method)({"learning_rate": 1e-4}, 7)
-    second.load(tmp_path)
-    assert equal(weights(first.model), weights(second.model))
-    assert equal(first.learner.optimizer.square_avg, second.learner.optimizer.square_avg)
-    assert second.learner.optimizer.lr == 1e-4  # the config is its own
-    assert [g.bit_generator.state for g in first._generators] == [g.bit_generator.state for g in second._generators]
-    after = second.train_phase(silent)
-    assert after["updates"] == before["updates"] + 10
-    assert after["steps"] > before["steps"]
-    assert after["episodes"] >= before["episodes"]
-    first.close()
-    second.close()
-
-
 @pytest.mark.parametrize("n_executors", [2, 4])
 def test_the_order_of_minibatches_goes_on_from_a_checkpoint_of_the_same_seed(n_executors, tmp_path):
     first = tiny(method="ppo")({}, 7)
@@ -448,79 +348,7 @@ def test_the_order_of_minibatches_goes_on_from_a_checkpoint_of_the_same_seed(n_e
     first.close()
 
 
-def test_a_checkpoint_passes_from_and_to_ga3c(tmp_path):
-    ours = TINY({}, 0)
-    ours.train_phase(silent)
-    ours.save(tmp_path)
-    ours.close()
-    other = GA3C(game="CartPole-v1")({}, 1)
-    other.load(tmp_path)
-    assert equal(weights(ours.model), weights(other.model))
-    other.save(tmp_path)
-    back = TINY({}, 2)
-    back.load(tmp_path)
-    assert back.train_phase(silent)["updates"] == 20
-    back.close()
-
-
-@pytest.mark.parametrize("concurrent", [True, False])
-@pytest.mark.parametrize("method", ["a2c", "ppo"])
-def test_weights_that_are_no_numbers_fail_the_trial_with_a_reason(method, concurrent):
-    trial = tiny(method=method, concurrent=concurrent)({}, 0)
-    with torch.no_grad():
-        trial.model.head.weight[0, 0] = math.nan
-    with pytest.raises(DivergenceError, match=r"training diverged at update 0.*learning rate 0\.001"):
-        trial.train_phase(silent)
-    with pytest.raises(RuntimeError, match="has failed"):
-        trial.train_phase(silent)
-    trial.close()
-
-
-@pytest.mark.parametrize("concurrent", [True, False])
-def test_an_environment_that_breaks_ends_the_phase_with_its_error(concurrent):
-    trial = tiny(concurrent=concurrent)({}, 0)
-    trial.train_phase(silent)
-    trial._groups[1].envs.recv = breaking("emulator gone")
-    with pytest.raises(OSError, match="emulator gone"):
-        trial.train_phase(silent)
-    with pytest.raises(RuntimeError, match="has failed"):
-        trial.train_phase(silent)
-    trial.close()
-    trial.close()
-
-
-def test_executors_waiting_for_a_dead_actor_are_let_go():
-    trial = TINY({}, 0)
-    trial.learner.predict = breaking("device gone")
-    with pytest.raises(OSError, match="device gone"):
-        trial.train_phase(silent)
-    trial.close()
-
-
-def test_pong_from_pixels_runs_a_short_phase():
-    trial = HTS(
-        "Pong",
-        phase=Budget(frames=600),
-        n_agents=2,
-        n_executors=2,
-        sync_interval=10,
-        n_actors=2,
-        max_episode_frames=100,
-        min_games=3,
-    )({}, 1)
-    metrics = trial.train_phase(silent)
-    trial.close()
-    assert metrics["frames"] >= 600
-    assert metrics["updates"] >= 5
-    assert -21 <= metrics["score"] <= 21
-
-
 # --- settings
-
-
-def test_it_is_pickled_and_described_in_json():
-    assert pickle.loads(pickle.dumps(TINY)) == TINY
-    assert build("trainable", json.loads(json.dumps(describe(TINY))), TRAINABLES) == TINY
 
 
 @pytest.mark.parametrize(

@@ -25,13 +25,7 @@ _ANSWER = _RANK.size + 2 * _NONCE
 
 
 class Handshakes:
-    """Connections to a listener whose other end has not proved yet who it is.
-
-    Parameters
-    ----------
-    listener : socket
-    key : str
-    """
+    """Connections to a listener whose other end has not proved yet who it is."""
 
     def __init__(self, listener: socket.socket, key: str) -> None:
         self._listener, self._key = listener, key.encode()
