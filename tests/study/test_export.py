@@ -113,6 +113,12 @@ def test_a_file_whose_url_would_stand_for_another_is_refused(to) -> None:
 
 
 @pytest.mark.parametrize("to", ["optuna", "mlflow"])
+def test_an_export_to_a_place_without_a_name_is_refused(db, capsys, to) -> None:  # as of a shell's variable, not set
+    assert main(["export", "exported", "--db", str(db), "--to", to, "--out", ""]) == 2
+    assert "goes to a file or a URL, and none is named: name one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("to", ["optuna", "mlflow"])
 @pytest.mark.parametrize("place", ["{}", "sqlite:///{}", "sqlite:///{}?timeout=5"])
 def test_a_file_that_holds_something_else_is_left_as_it_was(db, to, place) -> None:
     pytest.importorskip(to)

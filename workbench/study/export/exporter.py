@@ -158,8 +158,10 @@ def storage_url(place: str) -> str:
     Raises
     ------
     InvalidInput
-        What opens the URL, here and in the other tool, would take another file.
+        What opens the URL, here and in the other tool, would take another file, or none.
     """
+    if not place:  # SQLite would keep it in memory, and nobody would find it
+        raise InvalidInput("an export to a database goes to a file or a URL, and none is named: name one")
     if "://" in place:
         return place
     if "?" in place:
