@@ -128,6 +128,12 @@ def _begin_tracker() -> None:
 
 
 class _Pool(ProcessPoolExecutor):
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> bool | None:
+        if kind is not None and not issubclass(kind, Exception):  # an interrupt that these may not have heard
+            for process in [*(self._processes or {}).values()]:
+                process.kill()
+        return super().__exit__(kind, *rest)
+
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         with deaf():  # where it begins a process
             return super().submit(function, *args, **kwargs)
