@@ -113,8 +113,11 @@ def block_interrupts() -> set[signal.Signals | int]:
 
 
 def end_without_a_word() -> None:
-    """Have Ctrl-C end this process at once, also one that came while it could not hear."""
+    """Have Ctrl-C end this process at once, also one that came while it could not hear; so what is heard as it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):  # as one that was forked has it of its parent
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
