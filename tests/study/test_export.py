@@ -5,6 +5,7 @@ import json
 import math
 import sqlite3
 import sys
+import threading
 import warnings
 from contextlib import closing
 from io import BytesIO
@@ -208,6 +209,17 @@ def test_tensorboards_own_reader_finds_every_score(db) -> None:
     (db.parent / "mine" / "thesis.tex").touch()
     with pytest.raises(InvalidInput, match="holds something else: choose another folder"):
         export(db, "exported", "tensorboard", db.parent / "mine")
+
+
+def test_tensorboard_has_no_thread_for_each_of_a_study_s_trials(db) -> None:
+    pytest.importorskip("tensorboard")
+    before, threads = threading.active_count(), []
+    threading.setprofile(lambda *_: threads.append(threading.active_count()))  # called in each that begins
+    try:
+        export(db, "exported", "tensorboard")
+    finally:
+        threading.setprofile(None)
+    assert max(threads) - before <= 2  # a trial's writer, and that of its hyperparameters
 
 
 @pytest.mark.parametrize(("to", "says"), [("tensorbord", "did you mean 'tensorboard'"), ("csv", "unknown exporter")])
