@@ -27,6 +27,17 @@ def test_the_page_is_begun_once_and_what_people_write_in_it_stays(tmp_path) -> N
     assert len(again.cells) == 2
 
 
+def test_of_two_knowledge_bases_in_a_folder_the_page_shows_the_one_that_was_named(tmp_path) -> None:
+    import nbformat
+
+    path = tmp_path / "home.ipynb"
+    for db in ("one.db", "it's.db", "a\"'b.db", "two.db"):
+        notebook, k = _notebook_of(path, db)
+        assert notebook.cells[k].source == f"from workbench import home\n\nhome({db!r})"
+        nbformat.write(notebook, path)
+    assert len(notebook.cells) == 1
+
+
 def test_a_page_that_is_damaged_is_told_before_anything_runs(tmp_path, monkeypatch, capsys) -> None:
     launched = []
     monkeypatch.setattr("jupyterlab.labapp.LabApp.launch_instance", launched.append)

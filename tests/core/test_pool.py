@@ -57,14 +57,15 @@ def _wait(_: int) -> None:
 
 
 @pytest.mark.parametrize("code", [WAITING, WITHIN])
-def test_ctrl_c_ends_them_at_once_and_without_a_word(code) -> None:
+@pytest.mark.parametrize("end", [os.killpg, os.kill])  # as a terminal does, and as `kill` does
+def test_ctrl_c_ends_them_at_once_and_without_a_word(code, end) -> None:
     """Nor does any live on: it would hold the pipes open."""
     command = [sys.executable, "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, start_new_session=True, **pipes) as running:
         try:
             assert [running.stdout.readline() for _ in range(2)] == ["at work\n"] * 2
-            os.killpg(running.pid, signal.SIGINT)
+            end(running.pid, signal.SIGINT)
             assert running.communicate(timeout=60) == ("interrupted\n", "")
         finally:
             if running.poll() is None:  # or what failed is told only after they have waited

@@ -239,6 +239,13 @@ def test_a_backup_whose_checkpoints_would_be_the_original_s_is_refused(db, tmp_p
     backup(db, tmp_path / "elsewhere" / db.name)
 
 
+@pytest.mark.parametrize("target", ["", ".", "/"])  # the first as of a shell's variable that is not set
+def test_a_backup_to_a_folder_without_a_name_is_refused(db, target) -> None:
+    write(db, "one", a_study())
+    with pytest.raises(InvalidInput, match=r"^[./] exists: choose another name"):
+        backup(db, target)
+
+
 def test_a_backup_takes_up_nothing_that_another_database_left(db, tmp_path) -> None:
     write(db, "one", a_study())
     target = tmp_path / "copies" / "copy.db"

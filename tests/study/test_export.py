@@ -5,6 +5,7 @@ import json
 import math
 import sqlite3
 import sys
+import threading
 import warnings
 from contextlib import closing
 from io import BytesIO
@@ -113,6 +114,12 @@ def test_a_file_whose_url_would_stand_for_another_is_refused(to) -> None:
 
 
 @pytest.mark.parametrize("to", ["optuna", "mlflow"])
+def test_an_export_to_a_place_without_a_name_is_refused(db, capsys, to) -> None:  # as of a shell's variable, not set
+    assert main(["export", "exported", "--db", str(db), "--to", to, "--out", ""]) == 2
+    assert "goes to a file or a URL, and none is named: name one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("to", ["optuna", "mlflow"])
 @pytest.mark.parametrize("place", ["{}", "sqlite:///{}", "sqlite:///{}?timeout=5"])
 def test_a_file_that_holds_something_else_is_left_as_it_was(db, to, place) -> None:
     pytest.importorskip(to)
@@ -202,6 +209,17 @@ def test_tensorboards_own_reader_finds_every_score(db) -> None:
     (db.parent / "mine" / "thesis.tex").touch()
     with pytest.raises(InvalidInput, match="holds something else: choose another folder"):
         export(db, "exported", "tensorboard", db.parent / "mine")
+
+
+def test_tensorboard_has_no_thread_for_each_of_a_study_s_trials(db) -> None:
+    pytest.importorskip("tensorboard")
+    before, threads = threading.active_count(), []
+    threading.setprofile(lambda *_: threads.append(threading.active_count()))  # called in each that begins
+    try:
+        export(db, "exported", "tensorboard")
+    finally:
+        threading.setprofile(None)
+    assert max(threads) - before <= 2  # a trial's writer, and that of its hyperparameters
 
 
 @pytest.mark.parametrize(("to", "says"), [("tensorbord", "did you mean 'tensorboard'"), ("csv", "unknown exporter")])

@@ -481,6 +481,14 @@ def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_sa
     assert unpack(tmp_path / "p", tmp_path / "new.db").lost == 1
 
 
+def test_a_checkpoint_that_is_lost_without_an_older_one_is_not_said_to_have_one(tmp_path) -> None:
+    logged(tmp_path / "kb.db", spec={"scheduler": {"kind": "pbt"}, "trainable": {"kind": "mine:train"}, "seed": 0})
+    shutil.rmtree(tmp_path / "kb.checkpoints" / "one" / "trial-00000")
+    said = pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    assert (said.checkpoints, said.lost) == (("trial-00001/phase-000",), 1)
+    assert "1 trial lost: who goes on does so from an older one or, without any, from the start\n" in str(said)
+
+
 def test_a_pack_tells_the_versions_of_the_last_driver(tmp_path) -> None:
     logged(tmp_path / "kb.db", Event(Kind.STUDY_RESUMED, 3.0, data={"versions": {"torch": "0.5", "numpy": None}}))
     assert pack(tmp_path / "kb.db", "one", tmp_path / "p").versions == {"torch": "0.5"}

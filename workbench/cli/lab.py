@@ -1,6 +1,7 @@
 """The command ``workbench lab``: JupyterLab on the studies of a knowledge base, alive when it opens."""
 
 import argparse
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from workbench.cli.options import add_db
 
 _TAG = "home"  # of the cell that shows them
+_AS_MADE = re.compile(r"""from workbench import home\n\nhome\((['"])(?:\\.|(?!\1)[^\\\n])*\1\)""")
+"""What that cell says of any knowledge base, as long as nobody has changed it."""
 
 
 def add_parsers(commands: Any) -> None:
@@ -69,10 +72,12 @@ def _notebook_of(path: Path, db: str) -> tuple[Any, int]:
     from workbench.cli.headless import read_notebook
 
     notebook = read_notebook(path) if path.is_file() else nbformat.v4.new_notebook()
+    source = f"from workbench import home\n\nhome({db!r})"
     for k, cell in enumerate(notebook.cells):
         if cell.cell_type == "code" and _TAG in cell.metadata.get("tags", []):
+            if _AS_MADE.fullmatch(cell.source):  # by whoever looked at another knowledge base of this folder
+                cell.source = source
             return notebook, k
-    source = f"from workbench import home\n\nhome({db!r})"
     notebook.cells.insert(0, nbformat.v4.new_code_cell(source, metadata={"tags": [_TAG]}))
     notebook.metadata.setdefault("kernelspec", {"name": "python3", "display_name": "Python 3", "language": "python"})
     return notebook, 0

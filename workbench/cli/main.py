@@ -20,8 +20,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     141: whoever read what is printed has gone.
     """
     try:
+        from workbench.cli.signals import heed_signals
         from workbench.core.errors import DISK_FULL, WorkbenchError
 
+        heed_signals()
         arguments = _parsed(sys.argv[1:] if argv is None else argv)
         _print_any_letter()
         code = int(arguments.command(arguments))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_preset, add_study, completed, studies_of
+from workbench.cli.signals import heed_signals
 from workbench.cli.words import study_command, told, typed_again
 from workbench.core.places import DEFAULT_DB
 
@@ -244,21 +245,10 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:
-    """Follow the study to its end; Ctrl-C or a request ends it cleanly. Tell if one did.
-
-    So do a batch system's SIGTERM and a terminal that is closed, unless ``nohup`` has it ignored.
-    """
-    import signal
-
+    """Follow the study to its end; Ctrl-C, what is heard as it, or a request ends it cleanly. Tell if one did."""
     from workbench.study.run import see_through
 
-    def hang_up(*_: object) -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the shell tells of its end, and the terminal of its own
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, hang_up)
+    heed_signals()  # again: what starts the cluster, as dask_jobqueue, may have set its own
     see_through(run, run.wait if quiet else partial(_follow, run))
     return run.stopped
 

@@ -118,7 +118,7 @@ def private_folder(path: Path) -> Path:
 
 def part_of(place: Path) -> Path:
     """Name what is hidden beside a place until it is whole: a name of its own, for others may write there too."""
-    return place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}.part")
+    return place.parent / f".{place.name}.{uuid.uuid4().hex[:8]}.part"  # of "." and "/", which have no name, too
 
 
 def refuse_what_exists(place: Path) -> None:

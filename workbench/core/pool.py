@@ -113,8 +113,11 @@ def block_interrupts() -> set[signal.Signals | int]:
 
 
 def end_without_a_word() -> None:
-    """Have Ctrl-C end this process at once, also one that came while it could not hear."""
+    """Have Ctrl-C end this process at once, also one that came while it could not hear; so what is heard as it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):  # as one that was forked has it of its parent
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
@@ -128,6 +131,12 @@ def _begin_tracker() -> None:
 
 
 class _Pool(ProcessPoolExecutor):
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> bool | None:
+        if kind is not None and not issubclass(kind, Exception):  # an interrupt that these may not have heard
+            for process in [*(self._processes or {}).values()]:
+                process.kill()
+        return super().__exit__(kind, *rest)
+
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         with deaf():  # where it begins a process
             return super().submit(function, *args, **kwargs)

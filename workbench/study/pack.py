@@ -69,7 +69,8 @@ class Pack:
     def __str__(self) -> str:
         lines = [f"{self.file}: study {self.name!r}, {so_many(len(self.checkpoints), 'checkpoint')}"]
         if self.lost:
-            lines.append(f"newest checkpoint of {so_many(self.lost, 'trial')} lost: an older one is taken")
+            lost = f"newest checkpoint of {so_many(self.lost, 'trial')} lost"
+            lines.append(f"{lost}: who goes on does so from an older one or, without any, from the start")
         lines += [f"{name} was {was} there, is {here} here" for name, (was, here) in self.other_versions.items()]
         if mine := own_classes(self.spec):
             lines.append(f"it runs {', '.join(mine)}, code of your own, which is not in the pack: take it along")

@@ -54,22 +54,21 @@ class Exporter(ABC):
 
     def __call__(self, events: Sequence[Event]) -> None:
         """Take in events, and write what they change."""
-        touched: dict[int, None] = {}
+        touched: dict[int, list[Event]] = {}
         for event in events:
             self.ledger.see(event)
             if event.trial is None:
                 continue
-            touched[event.trial] = None
+            points = touched.setdefault(event.trial, [])
             if event.kind is Kind.PHASE_ENDED:
                 self.scores.setdefault(event.trial, {})[event.phase or 0] = event.data["score"]
                 self.last[event.trial] = event.data.get("metrics", {})
             if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
-                with writing(self.place):
-                    self._point(event.trial, event)
+                points.append(event)
         with writing(self.place):
-            for trial in touched:
+            for trial, points in touched.items():
                 if trial in self.ledger:
-                    self._trial(trial)
+                    self._trial(trial, points)
 
     def unix(self, at: float) -> float:
         """Turn seconds of the study's clock into seconds since 1970, leaving out that it was ever interrupted."""
@@ -83,11 +82,8 @@ class Exporter(ABC):
         """Make an empty place for the study."""
 
     @abstractmethod
-    def _trial(self, number: int) -> None:
-        """Write how a trial stands now, `self.ledger` says how."""
-
-    def _point(self, trial: int, event: Event) -> None:  # noqa: B027  Optuna knows no points inside phases
-        """Write metrics inside a phase, or at its end."""
+    def _trial(self, number: int, points: Sequence[Event]) -> None:
+        """Write what is new of a trial: its metrics inside phases and at their ends, and, by the ledger, its state."""
 
 
 def numbers_of(event: Event) -> dict[str, float]:
@@ -158,8 +154,10 @@ def storage_url(place: str) -> str:
     Raises
     ------
     InvalidInput
-        What opens the URL, here and in the other tool, would take another file.
+        What opens the URL, here and in the other tool, would take another file, or none.
     """
+    if not place:  # SQLite would keep it in memory, and nobody would find it
+        raise InvalidInput("an export to a database goes to a file or a URL, and none is named: name one")
     if "://" in place:
         return place
     if "?" in place:

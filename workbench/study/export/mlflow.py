@@ -1,6 +1,8 @@
 """A study as an experiment of MLflow's: a run a trial."""
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
@@ -41,7 +43,6 @@ class MLflowExport(Exporter):
         own_database(self.place, "experiments")
         self._entities = mlflow.entities
         self._runs: dict[int, str] = {}
-        self._waiting: dict[int, list[object]] = {}
         client = self._client = mlflow.MlflowClient(tracking_uri=self.place)
         there = client.get_experiment_by_name(self.name)
         if there is None:
@@ -60,13 +61,7 @@ class MLflowExport(Exporter):
             for run in earlier:
                 client.delete_run(run.info.run_id)
 
-    def _point(self, trial: int, event: Event) -> None:
-        at, step = round(1000 * self.unix(event.at)), step_of(event)
-        self._waiting.setdefault(trial, []).extend(
-            self._entities.Metric(name_there(name), value, at, step) for name, value in numbers_of(event).items()
-        )
-
-    def _trial(self, number: int) -> None:
+    def _trial(self, number: int, points: Sequence[Event]) -> None:
         trial = self.ledger.trials[number]
         if number not in self._runs:
             tags = {_MARK: self.name, "trial": str(number), "seed": str(trial.seed), "parent": str(trial.parent)}
@@ -76,13 +71,17 @@ class MLflowExport(Exporter):
             self._runs[number] = run.info.run_id
             params = [self._entities.Param(name_there(name), str(value)) for name, value in trial.config.items()]
             self._client.log_batch(self._runs[number], params=params)
-        run_id, metrics = self._runs[number], self._waiting.pop(number, [])
+        run_id, metrics = self._runs[number], [metric for event in points for metric in self._metrics(event)]
         for begin in range(0, len(metrics), _MOST):
             self._client.log_batch(run_id, metrics=metrics[begin : begin + _MOST])
         if trial.state.over:
             self._client.set_tag(run_id, "state", trial.standing)
             status = "FAILED" if trial.state is TrialState.FAILED else "FINISHED"
             self._client.set_terminated(run_id, status, round(1000 * self.unix(trial.ended_s or 0.0)))
+
+    def _metrics(self, event: Event) -> list[Any]:
+        at, step = round(1000 * self.unix(event.at)), step_of(event)
+        return [self._entities.Metric(name_there(name), value, at, step) for name, value in numbers_of(event).items()]
 
 
 def name_there(name: str) -> str:

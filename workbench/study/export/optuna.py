@@ -2,14 +2,14 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.core.checks import is_finite, is_number
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
-from workbench.core.protocols import Config, Scalar
+from workbench.core.protocols import Config, Event, Scalar
 from workbench.core.record import size_of_record, space_of_record
 from workbench.study.export.exporter import (
     Exporter,
@@ -74,7 +74,7 @@ class OptunaExport(Exporter):
         self._n_phases = size_of_record(self.spec, self.ledger.size).n_phases or 0
         return study
 
-    def _trial(self, number: int) -> None:
+    def _trial(self, number: int, points: Sequence[Event]) -> None:  # inside phases it knows of none
         if self._study is None:
             self._study = self._made()
         if number in self._over:

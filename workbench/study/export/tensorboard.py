@@ -1,6 +1,7 @@
 """A study as TensorBoard's event files: a run a trial, with its hyperparameters for the HParams tab."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.core.checks import is_finite
@@ -34,12 +35,11 @@ class TensorBoardExport(Exporter):
             self._writers[trial] = self._make(f"{self.place}/trial-{trial:05d}")
         return self._writers[trial]
 
-    def _point(self, trial: int, event: Event) -> None:
-        writer, step = self._writer(trial), step_of(event)
-        for name, value in numbers_of(event).items():
-            writer.add_scalar(name, value, step, walltime=self.unix(event.at))
-
-    def _trial(self, number: int) -> None:
+    def _trial(self, number: int, points: Sequence[Event]) -> None:
+        for event in points:
+            writer, step = self._writer(number), step_of(event)
+            for name, value in numbers_of(event).items():
+                writer.add_scalar(name, value, step, walltime=self.unix(event.at))
         trial = self.ledger.trials[number]
         score = trial.best_score
         if trial.state.over and score is not None and math.isfinite(score) and self._told.get(number) != score:

@@ -1,6 +1,7 @@
 """A study as runs of Weights & Biases, written without its server: a run a trial."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.core.ledger import TrialState
@@ -26,21 +27,17 @@ class WandbExport(Exporter):
         own_folder(self.place, self.name, self.identity, "wandb")
         self._runs: dict[int, Any] = {}
         self._over: set[int] = set()
-        self._waiting: dict[int, list[dict[str, float]]] = {}
 
-    def _point(self, trial: int, event: Event) -> None:
-        ended = event.kind is Kind.PHASE_ENDED
-        axis: dict[str, float] = {"phase": event.phase or 0} if ended else {"seconds": event.at}
-        self._waiting.setdefault(trial, []).append(numbers_of(event) | axis)
-
-    def _trial(self, number: int) -> None:
+    def _trial(self, number: int, points: Sequence[Event]) -> None:
         trial = self.ledger.trials[number]
-        anew = number in self._runs or number in self._waiting or not trial.state.over
+        anew = number in self._runs or points or not trial.state.over
         if number in self._over and not anew:
             return  # a remark, say: another run of this name would stand for the first
         run = self._runs.get(number) or self._begin(number)
-        for metrics in self._waiting.pop(number, []):
-            run.log(metrics)
+        for event in points:
+            ended = event.kind is Kind.PHASE_ENDED
+            axis: dict[str, float] = {"phase": event.phase or 0} if ended else {"seconds": event.at}
+            run.log(numbers_of(event) | axis)
         if trial.state.over:
             run.summary.update({"state": trial.standing, "best_score": trial.best_score})
             run.finish(exit_code=int(trial.state is TrialState.FAILED))
