@@ -286,6 +286,19 @@ def test_what_is_bound_since_is_refused_unless_it_stands_at_the_code_s_own_defau
     assert [refused(Fields(sizes=sizes), before) for sizes in ((), (3,))] == [False, True]
 
 
+def test_what_a_partial_binds_by_its_place_is_a_setting_as_what_it_binds_by_its_name() -> None:
+    def train(width, config, seed=0, rate=1.0):
+        yield width * rate
+
+    spec = {"trainable": describe(as_factory(partial(train, 64)))}
+    assert spec["trainable"] == {"kind": describe(train)["kind"], "width": 64, "rate": 1.0}
+    refuse_another("one", {"trainable": describe(as_factory(partial(train, 64, rate=1.0)))}, spec)
+    with pytest.raises(StudyError, match=r"was started with trainable\.width = 64, not 128: resume it as it was"):
+        refuse_another("one", {"trainable": describe(as_factory(partial(train, 128)))}, spec)
+    del spec["trainable"]["width"]  # as records were before
+    refuse_another("one", {"trainable": describe(as_factory(partial(train, 128)))}, spec)
+
+
 def test_a_default_of_one_s_own_function_that_has_changed_is_told_as_any_other_setting() -> None:
     def made(step: float):
         def train(config, seed=0, state=None, *, step=step, sizes=(3, 4)):

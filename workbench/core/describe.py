@@ -52,8 +52,9 @@ def describe(thing: Any) -> Any:
     """
     thing = inspect.unwrap(thing)  # a function's trials are those of the function
     if isinstance(thing, partial):
-        inner, given = describe(thing.func), describe(thing.keywords)
-        return Settings({**inner, **given}, (key for key in inner.usual if given.get(key, inner[key]) == inner[key]))
+        inner, given, placed = describe(thing.func), describe(thing.keywords), describe(bound_by_place(thing))
+        as_before = {key for key in inner.usual if given.get(key, inner[key]) == inner[key]}
+        return Settings({**inner, **placed, **given}, as_before | placed.keys())  # records of before lack the latter
     if isinstance(thing, Space):
         return thing.to_json()
     if isinstance(thing, Budget):
@@ -102,6 +103,14 @@ def _defaults(called: Callable[..., Any]) -> dict[str, Any]:
     own = takes[1 if inspect.isgeneratorfunction(called) else 2 :]
     given = {p.name: scalar(p.default) for p in own if p.kind in by_name and p.name not in ("kind", "seed", "state")}
     return {name: value for name, value in given.items() if value is None or isinstance(value, _PLAIN)}
+
+
+def bound_by_place(given: "partial[Any]") -> dict[str, Any]:
+    """Give what a `partial` binds by its place, under the names that the arguments have."""
+    try:
+        return dict(inspect.signature(given.func).bind_partial(*given.args).arguments)
+    except (TypeError, ValueError):  # of some that are written in C nothing is known
+        return {"arguments": given.args} if given.args else {}
 
 
 def build(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
