@@ -192,6 +192,8 @@ def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
         ("no_such_module:train", "there is no module 'no_such_module', neither in .* nor installed"),
         ("my_module_of_a_test:trian", "unknown name in module my_module_of_a_test 'trian': did you mean 'train'"),
         ("my_module_of_a_test.deeper:train", "cannot be imported|there is no module"),
+        ("./my_module.py:train", r"module, 'my_module:train', .* and not by its file, got '\./my_module\.py:train'"),
+        ("my_module.py:train", "named by its module, 'my_module:train', which is sought in the working directory"),
         (":train", "named by its module, 'my_module:train', got ':train'"),
         ("faulty:train", r"faulty cannot be imported: ValueError: no data \(faulty.py:1 in <module>\)"),
         ("script:train", r"script cannot be imported: SystemExit: 0 \(script.py:2 in <module>\)"),
