@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tests.support import RandomTimes
 from workbench import FullRuns, InformedSearcher, Space, SuccessiveHalving, Uniform
-from workbench.core.answers import answered, asked, same_config
+from workbench.core.answers import answered, asked, check_scheduler, same_config
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import TrialState
@@ -76,6 +77,80 @@ def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said, even
             return super().ask() if not self.started else wrong
 
     refused(Mistaken(), events, said)
+
+
+class Sized(Two):
+    """Raises, or gives, what it is made with, where its size is asked for."""
+
+    def __init__(self, part, gives) -> None:
+        super().__init__()
+        self.part, self.gives = part, gives
+
+    def _told(self, part):
+        if self.part != part:
+            return 2
+        if isinstance(self.gives, Exception):
+            raise self.gives
+        return self.gives
+
+    n_trials = property(lambda self: self._told("n_trials"))
+    n_phases = property(lambda self: self._told("n_phases"))
+    expected_phases = property(lambda self: self._told("expected_phases"))
+
+    def expectation(self):
+        return self._told("expectation") if self.part == "expectation" else None
+
+
+@pytest.mark.parametrize("part", ["n_trials", "n_phases", "expected_phases", "expectation"])
+@pytest.mark.parametrize("error", [ValueError("no idea"), AttributeError("no attribute 'sizes'")])
+def test_a_scheduler_whose_size_cannot_be_asked_is_told_so_with_its_line(part, error) -> None:
+    with pytest.raises(SchedulerError, match=rf"^{part} of Sized raised {error!r}".partition("(")[0]) as told:
+        check_scheduler(Sized(part, error))
+    assert str(told.value).endswith(" in _told)")
+
+
+@pytest.mark.parametrize(
+    ("part", "gives", "says"),
+    [
+        ("expected_phases", None, "expected_phases of Sized is a number, got None"),
+        ("expected_phases", max, "expected_phases of Sized is a number, a property, got <built-in function max>"),
+        ("n_trials", "8", "n_trials of Sized is a number, got '8'"),
+        ("expectation", 5.0, r"expectation\(\) of Sized gave 5.0: give Expectation\(began, fewest\) or None"),
+    ],
+)
+def test_a_size_that_is_no_number_is_refused(part, gives, says) -> None:
+    with pytest.raises(InvalidInput, match=f"^{says}$"):
+        check_scheduler(Sized(part, gives))
+    check_scheduler(Sized("expected_phases", np.float32(2)))
+
+
+def test_a_scheduler_that_cannot_be_copied_is_refused_in_one_line() -> None:
+    class Locked(Two):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lock = threading.Lock()
+
+    with pytest.raises(InvalidInput, match=r"^Locked cannot be copied \(cannot pickle .*, and a study works on copies"):
+        simulate(Locked(), RandomTimes())
+
+
+@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
+def test_a_trial_that_would_run_more_phases_than_there_are_is_refused(events) -> None:
+    class Endless(Two):
+        def tell(self, report):
+            return {report.trial: Decision(Verdict.CONTINUE)}
+
+    class Returning(Two):
+        def ask(self):
+            return super().ask() or Run(self.paused, {"x": 1}, parent=self.paused, phase=1)
+
+        def tell(self, report):
+            self.paused = report.trial
+            return {report.trial: Decision(Verdict.PAUSE)}
+
+    last = "the last of its n_phases = 1 is phase 0, where a trial stops$"
+    refused(Endless(), events, rf"^tell\(\) of Endless lets trial \d go on after phase 0: {last}")
+    refused(Returning(), events, rf"^Returning asks for trial \d in phase 1: {last}")
 
 
 @pytest.mark.parametrize("stands", [state for state in TrialState if state is not TrialState.PAUSED])

@@ -1,9 +1,11 @@
 """Settings as plain tables, and built again from them."""
 
+import json
 import re
 import sys
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -84,6 +86,20 @@ def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
     }
     assert {type(value) for value in described.values()} == {str, float, int, bool, Settings}
     assert type(describe(Budget(updates=np.int64(5)))["updates"]) is int
+
+
+class Loss(Enum):
+    HUBER, SQUARED = 1, 2
+
+
+def test_members_of_an_enumeration_are_told_apart_and_so_are_arrays() -> None:
+    described = describe({"loss": Loss.HUBER, "widths": np.array([64, 32]), "odd": np.array([Loss.HUBER])})
+    assert described["loss"] == {"kind": f"{__name__}:Loss", "name": "HUBER"}
+    assert described["widths"].keys() == {"kind", "dtype", "shape", "sha256"}
+    assert described["odd"] == {"kind": "numpy:ndarray"}  # its bytes are addresses
+    widths = [[64, 32], [32, 64], [[64, 32]], [64.0, 32.0]]
+    assert len({json.dumps(describe(np.array(value))) for value in widths}) == 4
+    assert describe(np.array([[64, 1], [32, 2]])[:, 0]) == described["widths"]
 
 
 @pytest.mark.parametrize("key", [1, None, (1, 2)])

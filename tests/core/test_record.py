@@ -11,10 +11,12 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass, field, replace
+from enum import Flag
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -284,6 +286,38 @@ def test_what_is_bound_since_is_refused_unless_it_stands_at_the_code_s_own_defau
     assert [refused(partial(train, rate=rate), before) for rate in (1.0, 2.0)] == [False, True]
     before = {"kind": describe(Fields())["kind"], "size": 1}  # of a field that there is since
     assert [refused(Fields(sizes=sizes), before) for sizes in ((), (3,))] == [False, True]
+
+
+def test_what_a_partial_binds_by_its_place_is_a_setting_as_what_it_binds_by_its_name() -> None:
+    def train(width, config, seed=0, rate=1.0):
+        yield width * rate
+
+    spec = {"trainable": describe(as_factory(partial(train, 64)))}
+    assert spec["trainable"] == {"kind": describe(train)["kind"], "width": 64, "rate": 1.0}
+    refuse_another("one", {"trainable": describe(as_factory(partial(train, 64, rate=1.0)))}, spec)
+    with pytest.raises(StudyError, match=r"was started with trainable\.width = 64, not 128: resume it as it was"):
+        refuse_another("one", {"trainable": describe(as_factory(partial(train, 128)))}, spec)
+    del spec["trainable"]["width"]  # as records were before
+    refuse_another("one", {"trainable": describe(as_factory(partial(train, 128)))}, spec)
+
+
+class Layers(Flag):
+    FIRST, SECOND = 1, 2
+
+
+@pytest.mark.parametrize(
+    ("then", "now"), [(Layers.FIRST, Layers.FIRST | Layers.SECOND), (np.ones(2), np.ones(3)), (np.ones(2), np.zeros(2))]
+)
+def test_another_member_of_an_enumeration_or_another_array_is_refused(then, now) -> None:
+    def train(config, loss=None):
+        yield loss
+
+    spec = {"trainable": json.loads(json.dumps(describe(partial(train, loss=then))))}
+    refuse_another("one", {"trainable": describe(partial(train, loss=then))}, spec)
+    with pytest.raises(StudyError, match=r"was started with trainable\.loss\S* = .*, not .*: resume it as it was"):
+        refuse_another("one", {"trainable": describe(partial(train, loss=now))}, spec)
+    spec["trainable"]["loss"] = {"kind": spec["trainable"]["loss"]["kind"]}  # as records were before
+    refuse_another("one", {"trainable": describe(partial(train, loss=now))}, spec)
 
 
 def test_a_default_of_one_s_own_function_that_has_changed_is_told_as_any_other_setting() -> None:

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import ModuleType
 
+import pytest
+
 from tests.support import SPACE
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
 from workbench.core.source import source_mark
@@ -145,6 +147,66 @@ def test_in_a_notebook_the_mark_follows_classes_and_what_names_them(monkeypatch)
     told = net.format(1).replace("class", "x = 3\n\n\nclass")
     assert mark_in_cells(monkeypatch, told, train.format(1)) == marks[0]
     assert mark_in_cells(monkeypatch, net.format(1), of="Net") != mark_in_cells(monkeypatch, net.format(2), of="Net")
+
+
+_SEARCH = """
+from functools import partial
+from workbench import FullRuns, RandomSearcher, Space, Uniform
+def fits(config):
+    return config["x"] < {0}
+class Mine:
+    def suggest(self, trial):
+        return {{"x": {0}}}
+    def observe(self, report): ...
+def made(config, seed, build, sizes=()):
+    return build(config, seed)
+def search(constraint):
+    return FullRuns(RandomSearcher(Space({{"x": Uniform(0, 1)}}, constraint=constraint)), 2, 1)
+thing = {1}
+"""
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        "search(fits)",
+        "search(lambda config: config['x'] < {0})",
+        "search(partial(fits))",
+        "FullRuns(Mine(), 2, 1)",
+        "partial(made, build=Mine)",
+        "partial(made, sizes=[{{'by': fits}}])",
+        "partial(made, Mine)",
+        "lambda config, seed: made(config, {0})",
+    ],
+)
+def test_the_mark_follows_one_s_own_code_among_the_settings_and_lambdas(monkeypatch, thing) -> None:
+    cell = _SEARCH.replace("{1}", thing)
+    marks = [mark_in_cells(monkeypatch, cell.format(n), of="thing") for n in (1, 2)]
+    assert None not in marks
+    assert marks[0] != marks[1]
+    assert mark_in_cells(monkeypatch, f"\n\n{cell}".format(1), of="thing") == marks[0]
+
+
+def test_the_mark_follows_a_lambda_of_a_file(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def mark(value: int, above: str = "") -> str | None:
+        (tmp_path / "train_lambda.py").write_text(f"{above}other = lambda: 7\nmake = lambda config, seed: {value}\n")
+        monkeypatch.delitem(sys.modules, "train_lambda", raising=False)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        return source_mark(importlib.import_module("train_lambda").make)
+
+    one = mark(1)
+    assert one is not None
+    assert mark(1, above="# said\n\n") == one
+    assert mark(2) != one
+
+
+def test_what_is_installed_among_the_settings_is_no_part_of_the_mark() -> None:
+    plain, net = partial(mark_in_cells), partial(mark_in_cells, of=pytest.Item, cells=[ThreadPoolExecutor, len, 3])
+    assert source_mark(net) == source_mark(plain)
 
 
 def test_what_has_no_source_is_left_out_of_the_mark_of_what_names_it(monkeypatch) -> None:

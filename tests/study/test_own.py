@@ -15,6 +15,7 @@ from tests.events import events_of
 from tests.notebooks import execute, written
 from workbench import ASHA, PBT, FullRuns, KnowledgeBase, LogUniform, Study
 from workbench.cli.main import main
+from workbench.core.describe import describe
 from workbench.core.errors import FirstTrialsFailed, InvalidInput
 from workbench.core.registry import SCHEDULERS
 from workbench.study.file import recorded_study
@@ -119,11 +120,16 @@ schedule = "best.json"
 trainable = {kind = "my_module_of_a_test:train", step = 2.0}
 """
 MODULE = """
+from functools import partial
+
 def train(config, seed, step=1.0):
     for phase in range(2):
         yield step * config["lr"]
 
-raised = train
+def trained(width, config):
+    yield width * config["lr"]
+
+raised, wide = train, partial(trained, 64)
 """
 
 
@@ -146,6 +152,17 @@ def test_a_study_file_names_code_of_one_s_own_that_is_replayed_or_an_agent_of_se
     for trial, score in ((replay, 1.0), (trainable_from(games)({"lr": 0.5}, 0), 0.5), (deeper, 0.5)):
         assert trial.train_phase(lambda metrics: None)["score"] == score
         trial.close()
+
+
+def test_a_name_may_stand_for_a_partial_that_binds_by_place_also_with_what_a_record_has_of_it(folder) -> None:
+    wide = "my_module_of_a_test:wide"
+    recorded = describe(trainable_from({"kind": wide}))
+    assert recorded == {"kind": "my_module_of_a_test:trained", "width": 64}
+    trial = trainable_from({**recorded, "kind": wide})({"lr": 0.5}, 0)
+    assert trial.train_phase(lambda metrics: None)["score"] == 32
+    trial.close()
+    with pytest.raises(InvalidInput, match="is given width twice, by its place and by its name: bind it once"):
+        trainable_from({**recorded, "kind": wide, "width": 3})
 
 
 @pytest.mark.slow
@@ -175,6 +192,8 @@ def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
         ("no_such_module:train", "there is no module 'no_such_module', neither in .* nor installed"),
         ("my_module_of_a_test:trian", "unknown name in module my_module_of_a_test 'trian': did you mean 'train'"),
         ("my_module_of_a_test.deeper:train", "cannot be imported|there is no module"),
+        ("./my_module.py:train", r"module, 'my_module:train', .* and not by its file, got '\./my_module\.py:train'"),
+        ("my_module.py:train", "named by its module, 'my_module:train', which is sought in the working directory"),
         (":train", "named by its module, 'my_module:train', got ':train'"),
         ("faulty:train", r"faulty cannot be imported: ValueError: no data \(faulty.py:1 in <module>\)"),
         ("script:train", r"script cannot be imported: SystemExit: 0 \(script.py:2 in <module>\)"),

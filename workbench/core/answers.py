@@ -1,31 +1,88 @@
 """What schedulers and searchers ask for and answer: they may be anybody's, and are told in one line what is wrong."""
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from workbench.core.checks import is_number
 from workbench.core.domains import scalar
-from workbench.core.errors import InvalidInput, SchedulerError, WorkbenchError
+from workbench.core.errors import InvalidInput, SchedulerError, WorkbenchError, first_line
 from workbench.core.failures import place_of, short
 from workbench.core.ledger import TrialState
 from workbench.core.measured import one_line
-from workbench.core.protocols import Config, Decision, Report, Run, Scheduler, Searcher, Verdict
+from workbench.core.protocols import (
+    Config,
+    Decision,
+    Expectation,
+    Report,
+    Run,
+    Scheduler,
+    Searcher,
+    Verdict,
+    expectation_of,
+)
 
 _TABLES = (dict, Mapping)  # asking for a dict first is three times as fast, which virtual time notices
 _NUMBERS = ("trial", "parent", "phase", "slot", "candidate")
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 _WORD = frozenset({str})
+_SIZES = ("n_trials", "n_phases", "expected_phases")
 
 
 def check_scheduler(given: object) -> None:
-    """Refuse what is no scheduler, such as the name or the class of one, and what lacks a part of it."""
+    """Refuse what is no scheduler, such as the name or the class of one, and what lacks a part of it.
+
+    Raises
+    ------
+    InvalidInput
+        It is none, or tells its size in what is no number.
+    SchedulerError
+        The user's own code in a part of it failed.
+    """
+    name = type(given).__name__
     if isinstance(given, type) or not (hasattr(given, "ask") and hasattr(given, "tell")):
         raise InvalidInput(f"a scheduler is an object such as HyperTrick(…), got {short(given)}")
-    if missing := [name for name in ("n_trials", "n_phases", "expected_phases") if not hasattr(given, name)]:
+    parts = {part: _part(given, part) for part in _SIZES}
+    if missing := [part for part, size in parts.items() if size is None and not hasattr(given, part)]:
         raise InvalidInput(
-            f"{type(given).__name__} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, "
-            "expected_phases, ask() and tell(report)"
+            f"{name} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, expected_phases, ask() and "
+            "tell(report)"
         )
+    for part, size in parts.items():
+        if not is_number(size):
+            how = ", a property" if callable(size) else ""
+            raise InvalidInput(f"{part} of {name} is a number{how}, got {short(size)}")
+    if not isinstance(expected := _part(given, "expectation"), Expectation | None):
+        raise InvalidInput(f"expectation() of {name} gave {short(expected)}: give Expectation(began, fewest) or None")
+
+
+def _part(scheduler: Any, name: str) -> Any:
+    """Ask a scheduler for a part that tells of its size; ``None`` where it has none of that name."""
+    try:
+        return expectation_of(scheduler) if name == "expectation" else scalar(getattr(scheduler, name))
+    except Exception as err:
+        if isinstance(err, AttributeError) and name not in dir(scheduler):
+            return None
+        _tell_of_own(f"{name} of {type(scheduler).__name__}", err)
+        raise
+
+
+def fresh(scheduler: Scheduler) -> Scheduler:
+    """Give a copy of a scheduler, for a study to work on.
+
+    Raises
+    ------
+    InvalidInput
+        It holds what cannot be copied.
+    """
+    try:
+        return copy.deepcopy(scheduler)
+    except Exception as err:  # noqa: BLE001  copying runs whatever code an object brings along
+        raise InvalidInput(
+            f"{type(scheduler).__name__} cannot be copied ({first_line(err)}), and a study works on copies of its "
+            "scheduler: let it hold no files, connections, locks or generators"
+        ) from None
 
 
 def suggested(searcher: Searcher, number: int) -> Config | None:
@@ -109,6 +166,8 @@ def asked(
         _check_resumed(run, *paused(run.trial), name)
     else:
         _check_begun(run, name)
+    if run.phase >= scheduler.n_phases:
+        raise SchedulerError(f"{name} asks for trial {run.trial} in phase {run.phase}: {_last(scheduler)}")
     if run.parent is not None and state(run.parent) is None:
         raise SchedulerError(
             f"{name} asks for trial {run.trial} to go on from trial {short(run.parent)}, which it has not asked for: "
@@ -187,6 +246,10 @@ def answered(scheduler: Scheduler, report: Report, state: Callable[[int], TrialS
             f"tell() of {type(scheduler).__name__} gave no decision for trial {reporter}, whose report it was: it "
             "may continue, hold, pause or stop"
         )
+    is_last = report.phase + 1 >= scheduler.n_phases
+    if is_last and reporter in decisions and decisions[reporter].verdict is Verdict.CONTINUE:
+        who = f"tell() of {type(scheduler).__name__} lets trial {reporter} go on after phase {report.phase}"
+        raise SchedulerError(f"{who}: {_last(scheduler)}")
     if plain:
         return decisions
     who = f"{type(scheduler).__name__} decides on trial"
@@ -194,6 +257,10 @@ def answered(scheduler: Scheduler, report: Report, state: Callable[[int], TrialS
         int(trial): replace(d, reason=_table_read_back(d.reason, "reason", f"{who} {trial}"))
         for trial, d in decisions.items()
     }
+
+
+def _last(scheduler: Scheduler) -> str:
+    return f"the last of its n_phases = {scheduler.n_phases} is phase {scheduler.n_phases - 1}, where a trial stops"
 
 
 def _not_to_be_told(verdict: Verdict, stands: TrialState | None) -> str:

@@ -4,14 +4,18 @@ Schedulers, searchers and trainables are dataclasses whose init fields are their
 say what ran, a study file can say what to run, and a study can be resumed by its name alone.
 """
 
+import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any, TypeVar
+
+import numpy as np
 
 from workbench.core.budget import Budget
 from workbench.core.domains import scalar
@@ -29,6 +33,7 @@ Registry = Mapping[str, str]
 _PARTS: Mapping[str, Registry] = {"scheduler": SCHEDULERS, "searcher": SEARCHERS}
 """What schedulers and searchers are made of; a trainable's tables of these names are its own."""
 _PLAIN = (bool, int, float, str)
+_DIGITS = 12
 
 
 class Settings(dict[str, Any]):
@@ -52,8 +57,9 @@ def describe(thing: Any) -> Any:
     """
     thing = inspect.unwrap(thing)  # a function's trials are those of the function
     if isinstance(thing, partial):
-        inner, given = describe(thing.func), describe(thing.keywords)
-        return Settings({**inner, **given}, (key for key in inner.usual if given.get(key, inner[key]) == inner[key]))
+        inner, given, placed = describe(thing.func), describe(thing.keywords), describe(bound_by_place(thing))
+        as_before = {key for key in inner.usual if given.get(key, inner[key]) == inner[key]}
+        return Settings({**inner, **placed, **given}, as_before | placed.keys())  # records of before lack the latter
     if isinstance(thing, Space):
         return thing.to_json()
     if isinstance(thing, Budget):
@@ -80,7 +86,18 @@ def describe(thing: Any) -> Any:
     if hasattr(thing, "__qualname__"):
         defaults = _defaults(thing)
         return Settings({"kind": _kind(thing), **defaults}, defaults)
-    return Settings({"kind": _kind(type(thing))}, ())
+    told = _told_of(thing)
+    return Settings({"kind": _kind(type(thing)), **told}, told)  # records of before tell the type alone
+
+
+def _told_of(thing: object) -> dict[str, Any]:
+    """Tell one object from others of its type: a member of an enumeration by its name, an array by its bytes."""
+    if isinstance(thing, Enum):
+        return {"name": thing.name}
+    if isinstance(thing, np.ndarray) and not thing.dtype.hasobject:
+        mark = hashlib.sha256(thing.tobytes()).hexdigest()[:_DIGITS]
+        return {"dtype": str(thing.dtype), "shape": list(thing.shape), "sha256": mark}
+    return {}
 
 
 def _stands(setting: "Field[Any]", thing: Any) -> bool:
@@ -102,6 +119,14 @@ def _defaults(called: Callable[..., Any]) -> dict[str, Any]:
     own = takes[1 if inspect.isgeneratorfunction(called) else 2 :]
     given = {p.name: scalar(p.default) for p in own if p.kind in by_name and p.name not in ("kind", "seed", "state")}
     return {name: value for name, value in given.items() if value is None or isinstance(value, _PLAIN)}
+
+
+def bound_by_place(given: "partial[Any]") -> dict[str, Any]:
+    """Give what a `partial` binds by its place, under the names that the arguments have."""
+    try:
+        return dict(inspect.signature(given.func).bind_partial(*given.args).arguments)
+    except (TypeError, ValueError):  # of some that are written in C nothing is known
+        return {"arguments": given.args} if given.args else {}
 
 
 def build(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:

@@ -31,12 +31,13 @@ def place_of(err: BaseException) -> str:
         name = frame.f_code.co_filename
         # what a dataclass generates stands in no file: it is its module's
         written = str(frame.f_globals.get("__file__") or name) if name.startswith("<") else name
-        if not any(_is_not_the_users(file) for file in (name, written)):
+        if not any(is_not_the_users(file) for file in (name, written)):
             return f"{_file(name)}:{line} in {frame.f_code.co_name}"
     return ""
 
 
-def _is_not_the_users(file: str) -> bool:
+def is_not_the_users(file: str) -> bool:
+    """Tell whether a file is of this package, of Python's library or of an installed package."""
     return file.startswith((*_NOT_THE_USERS, "<frozen")) or bool(_INSTALLED.search(file))
 
 

@@ -31,6 +31,12 @@ def imported(path: str) -> Any:
     if not module:
         own = name if all(map(str.isidentifier, name.split("."))) else "fits"  # of a constraint written out, "lr < 3"
         raise InvalidInput(f"code is named by its module, 'my_module:{own}', got {path!r}")
+    if module.endswith(".py") or "/" in module:
+        meant = module.removesuffix(".py").rpartition("/")[2]
+        raise InvalidInput(
+            f"code is named by its module, '{meant}:{name}', which is sought in the working directory, and not by its "
+            f"file, got {path!r}"
+        )
     try:
         return reduce(getattr, name.split("."), imported_module(module))
     except AttributeError:

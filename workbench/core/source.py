@@ -7,10 +7,13 @@ import linecache
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
+
+from workbench.core.failures import is_not_the_users
+from workbench.core.space import Space
 
 _DIGITS = 12
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -22,7 +25,8 @@ def source_mark(thing: Any) -> str | None:
     """Mark the code of an object: of its class, of what that names beside it, and of the objects among its settings.
 
     Comments, docstrings and layout do not count. What is named counts if it stands in the same module, or in another of
-    the same package.
+    the same package. Functions and classes among the settings, such as a space's constraint, count if they are the
+    user's own.
 
     Returns
     -------
@@ -30,40 +34,67 @@ def source_mark(thing: Any) -> str | None:
         The first hexadecimal digits of a SHA-256. What has no source to be had, such as a class typed at a prompt, is
         left out; ``None`` where that is all.
     """
-    waiting, sources = list(_roots(thing)), dict[str, str]()
+    waiting, sources = list(_roots(thing)), dict[int, tuple[str, str]]()
     modules: dict[str, ast.Module | None] = {}
     while waiting:
         one = waiting.pop()
-        key = f"{one.__module__}:{one.__qualname__}"
-        if key not in sources:
+        if id(one) not in sources:
             tree = _tree(one, modules)
-            sources[key] = "" if tree is None else ast.unparse(_without_docstrings(tree))
+            source = "" if tree is None else ast.unparse(_without_docstrings(tree))
+            sources[id(one)] = (f"{one.__module__}:{one.__qualname__}", source)  # which all lambdas of a module share
             waiting += _named_beside(one, tree) if tree else ()
-    text = "\n".join(sources[key] for key in sorted(sources) if sources[key])
+    text = "\n".join(source for _, source in sorted({*sources.values()}) if source)
     return None if not text else hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _roots(thing: Any) -> Iterator[Any]:
     thing = inspect.unwrap(thing)
     while isinstance(thing, partial):
+        yield from filter(_is_the_users, _among([*thing.args, *thing.keywords.values()]))
         thing = thing.func
     thing = getattr(thing, "__func__", thing)
     yield thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
     if is_dataclass(thing) and not isinstance(thing, type):
-        for setting in fields(thing):
-            inner = getattr(thing, setting.name, None)
-            if setting.init and is_dataclass(inner) and not isinstance(inner, type):
-                yield from _roots(inner)
+        for inner in (getattr(thing, setting.name, None) for setting in fields(thing) if setting.init):
+            of_settings = is_dataclass(inner) and not isinstance(inner, type)
+            yield from _roots(inner) if of_settings else filter(_is_the_users, _among(inner))
+
+
+def _among(setting: Any) -> Iterator[Any]:
+    """Give the code in a setting: a function, class or object, also in a list or a dict, or a space's constraint."""
+    if isinstance(setting, Space):
+        setting = [setting.constraint]
+    if isinstance(setting, Mapping):
+        setting = [*setting.values()]
+    if isinstance(setting, (list, tuple)):
+        for item in setting:
+            yield from _among(item)
+    elif not isinstance(setting, (bool, int, float, str, type(None))):
+        yield from _roots(setting)
+
+
+def _is_the_users(code: Any) -> bool:
+    return not is_not_the_users(getattr(sys.modules.get(code.__module__), "__file__", None) or "")
 
 
 def _tree(one: Any, modules: dict[str, ast.Module | None]) -> ast.AST | None:
     """Parse the definition of a class or function; `modules` keeps what has been parsed, by name."""
+    if one.__name__ == "<lambda>":
+        return _of_its_line(one)
     if one.__module__ not in modules:
         modules[one.__module__] = _parsed(sys.modules.get(one.__module__))
     whole = modules[one.__module__]
     if whole is None:  # a notebook's cells are no module's file
         return _in_its_cell(one) if inspect.isclass(one) else _parsed(one)
     return _within(whole, one)
+
+
+def _of_its_line(one: Any) -> ast.AST | None:
+    """Find a lambda in its file or cell: those that begin in its line, for it has no name to tell it by."""
+    whole, line = _parsed("".join(linecache.getlines(one.__code__.co_filename))), one.__code__.co_firstlineno
+    nodes = [] if whole is None else ast.walk(whole)
+    found: list[ast.expr] = [node for node in nodes if isinstance(node, ast.Lambda) and node.lineno == line]
+    return ast.Tuple(found, ast.Load()) if found else None
 
 
 def _within(whole: ast.AST | None, one: Any) -> ast.AST | None:

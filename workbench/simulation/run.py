@@ -1,10 +1,10 @@
 """One study in virtual time: driven to its end, measured, and kept in a knowledge base if wanted."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.core.answers import fresh
 from workbench.core.drive import drive
 from workbench.core.garbage import uncollected
 from workbench.core.places import db_path
@@ -40,7 +40,7 @@ def simulate(
         Filled with everything that happens, as a real study would log it.
     """
     cluster = cluster or VirtualCluster()
-    scheduler = copy.deepcopy(scheduler)
+    scheduler = fresh(scheduler)
     with uncollected():
         if events is None and not isinstance(model, JobModel) and not cluster.hazards.any:
             race = Race(scheduler, model, cluster, seed)

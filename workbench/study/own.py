@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from workbench.algos.function.factory import as_factory
-from workbench.core.describe import Registry, build
+from workbench.core.describe import Registry, bound_by_place, build, describe
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.imports import imported
 from workbench.core.protocols import TrainableFactory
@@ -49,6 +49,9 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
         return as_factory(build("trainable", described, {kind: kind}))
     if settings and not callable(thing):
         raise InvalidInput(f"{kind!r} is {thing!r}: it takes no settings, got {', '.join(settings)}")
+    if isinstance(thing, partial):  # what it binds by its place it cannot be given again, as a record does
+        placed = describe(bound_by_place(thing))
+        settings = {key: value for key, value in settings.items() if key not in placed or placed[key] != value}
     return as_factory(partial(thing, **settings) if settings else thing)
 
 

@@ -1,6 +1,5 @@
 """A study under way: its driver's thread, from the log's first event to its last."""
 
-import copy
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.core.answers import fresh
 from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed
 from workbench.core.failures import Hopeless
@@ -55,7 +55,7 @@ class StudyRun(AttachedStudy):
 
                 gpus_for(study.nodes or 1, study.gpus_per_slot)
         study.check_travels()
-        scheduler = copy.deepcopy(study.scheduler)
+        scheduler = fresh(study.scheduler)
         size = size_of(scheduler)
         self._progress = Progress(size)
         self.error: BaseException | None = None

@@ -157,7 +157,11 @@ def test_what_is_no_trainable_at_all() -> None:
         with pytest.raises(InvalidInput, match=says):
             as_factory(wrong)
     bound = partial(open_to_all, kind="cnn")
-    for wrong in (bound, Function(bound), partial(own.Climber, kind="cnn"), Kind("cnn")):
+
+    def placed(kind, config):
+        yield kind
+
+    for wrong in (bound, Function(bound), partial(placed, "cnn"), partial(own.Climber, kind="cnn"), Kind("cnn")):
         with pytest.raises(InvalidInput, match=r"has a setting called kind, .*: give it another|'kind'; known: step"):
             as_factory(wrong)
     for right in (

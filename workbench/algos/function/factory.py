@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.algos.function.state import load_state
 from workbench.algos.function.trial import FunctionTrial
+from workbench.core.describe import bound_by_place
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.failures import named, short
 from workbench.core.protocols import Config, TrainableFactory
@@ -182,6 +183,8 @@ def _check_keywords(given: "partial[Any]") -> None:
     except ValueError:  # of some that are written in C nothing is known
         return
     names = [p.name for p in takes if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if twice := [name for name in bound_by_place(given) if name in given.keywords]:
+        raise InvalidInput(f"{named(given)} is given {twice[0]} twice, by its place and by its name: bind it once")
     if any(p.kind is p.VAR_KEYWORD for p in takes):
         return
     for name in given.keywords:
@@ -192,7 +195,7 @@ def _check_keywords(given: "partial[Any]") -> None:
 
 def _check_kind(given: Any) -> None:
     """Refuse a setting that would stand in the record in the place of what is trained."""
-    names = [*given.keywords] if isinstance(given, partial) else []
+    names = [*bound_by_place(given), *given.keywords] if isinstance(given, partial) else []
     if is_dataclass(given) and not isinstance(given, type):
         names = [f.name for f in fields(given) if f.init]
     if "kind" in names:

@@ -762,6 +762,32 @@ def test_actions_that_sb3_does_not_give_are_refused_with_those_that_it_does(acti
     assert "\n" not in str(caught.value)
 
 
+SMALL = spaces.Box(0, 255, (35, 60, 3), np.uint8)
+
+
+@pytest.mark.parametrize("space", [SMALL, spaces.Box(0, 255, (1, 7, 7), np.uint8), spaces.Dict(seen=SMALL)])
+def test_pictures_too_small_for_sb3_s_convolutions_are_refused_before_a_trial_with_what_reads_them(space):
+    given = {"hyperparameters": {**SMALL_PPO, "policy_kwargs": {}}, "env_kwargs": {"shown": space}}
+    says = rf"shows pictures of shape \(.*\), and SB3's network for pictures reads 36 pixels a side .*: put .*{FLATTEN}"
+    with pytest.raises(InvalidInput, match=says) as caught:
+        SB3("PPO", "SB3Spaces-v0", **given)
+    assert "\n" not in str(caught.value)
+    trial = SB3("PPO", "SB3Spaces-v0", Budget(frames=32), min_games=1, wrappers=[FLATTEN], **given)({}, 0)
+    assert trial.train_phase(silent)["games"] > 1
+    trial.close()
+    if not isinstance(space, spaces.Dict):
+        SB3("PPO", "SB3Spaces-v0", policy="MlpPolicy", **given)
+        own = "stable_baselines3.common.torch_layers:FlattenExtractor"
+        given["hyperparameters"]["policy_kwargs"] = {"features_extractor_class": own}
+        SB3("PPO", "SB3Spaces-v0", Budget(frames=32), min_games=1, **given)({}, 0).close()
+
+
+def test_the_smallest_pictures_that_sb3_s_convolutions_read_are_taken():
+    space = spaces.Box(0, 255, (36, 60, 3), np.uint8)
+    given = {"hyperparameters": {**SMALL_PPO, "policy_kwargs": {}}, "env_kwargs": {"shown": space}}
+    SB3("PPO", "SB3Spaces-v0", Budget(frames=32), min_games=1, **given)({}, 0).close()
+
+
 def test_an_algorithm_that_reads_vectors_alone_is_told_with_the_wrapper_that_makes_one():
     with pytest.raises(InvalidInput, match=r"ARS has no policy that reads Dict.*, only .*: put .*:FlattenObservation"):
         SB3("ARS", "SB3Goal-v0")

@@ -25,6 +25,7 @@ from workbench.core.showing import so_many
 _FLATTEN = "put wrappers=['gymnasium.wrappers:FlattenObservation'] around it, which makes a vector of them"
 _YOUR_OWN = "put a wrapper around it that makes a vector of them, wrappers=['my_module:MyWrapper']"
 _READ = "Box of one axis at least, MultiBinary, and Discrete and MultiDiscrete of one axis that are counted from 0"
+_CONVOLVE, _PIXELS = ("Cnn", "MultiInput"), 36  # the policies whose network for pictures it is, and its least side
 _DIVIDE_BY_DEVIATION = ("A2C", "MaskablePPO", "RecurrentPPO")  # also one alone; SB3's PPO does not, TRPO refuses it
 
 
@@ -154,9 +155,22 @@ def make_model(settings: SB3Settings, env: VecEnv, seed: int, **given: Any) -> B
     with _readable(settings):
         device = torch_device(settings.device)
         policy = settings.policy or _fitting_policy(algorithm, env)
+        if policy.startswith(_CONVOLVE) and "features_extractor_class" not in arguments.get("policy_kwargs", {}):
+            _refuse_small_pictures(settings, env.observation_space)
         made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
     _refuse_lone_advantages(settings, made)
     return made
+
+
+def _refuse_small_pictures(settings: SB3Settings, shown: spaces.Space[Any]) -> None:
+    """Refuse pictures that SB3's convolutions do not fit into: it would as a trial builds its network, no sooner."""
+    for part in shown.values() if isinstance(shown, spaces.Dict) else [shown]:
+        if is_image_space(part) and sorted(part.shape or ())[-2] < _PIXELS:  # the channels are the least, or too many
+            raise InvalidInput(
+                f"{settings.algorithm} cannot play {settings.env}: it shows pictures of shape {part.shape}, and SB3's "
+                f"network for pictures reads {_PIXELS} pixels a side at least: {_FLATTEN}, or one that enlarges them, "
+                "or bring a network for them, policy_kwargs={'features_extractor_class': 'my_module:Extractor'}"
+            )
 
 
 def _refuse_lone_advantages(settings: SB3Settings, model: Any) -> None:
