@@ -37,11 +37,11 @@ FLATTEN = "gymnasium.wrappers:FlattenObservation"
 class Sampled(gymnasium.Env):
     """Shows samples of a space; ends after `length` steps, paying what the action is."""
 
-    def __init__(self, space=None, n_actions=3, start=0, length=4):
+    def __init__(self, space=None, n_actions=3, start=0, length=4, kind=np.int64):
         if length < 1:
             raise ValueError("too short")
         self.observation_space = space or spaces.Box(-1, 1, (2,), np.float32)
-        self.action_space, self.length, self.t = spaces.Discrete(n_actions, start=start), length, 0
+        self.action_space, self.length, self.t = spaces.Discrete(n_actions, start=start, dtype=kind), length, 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -240,12 +240,13 @@ def test_bytes_of_a_picture_are_scaled_and_a_grids_numbers_are_not():
         make_model(grid, "small")
 
 
-def test_actions_are_counted_from_0_whatever_the_environment_counts_from():
-    game = find_game("Sampled-v0", env_kwargs={"n_actions": 2, "start": 5, "length": 9})
+@pytest.mark.parametrize(("start", "kind"), [(5, np.int64), (5, np.int8), (0, np.int32)])
+def test_actions_are_counted_from_0_whatever_the_environment_counts_from_and_in(start, kind):
+    game = find_game("Sampled-v0", env_kwargs={"n_actions": 2, "start": start, "length": 9, "kind": kind})
     envs = make_envs(game, 1, 0)
     envs.recv()
     envs.send(np.array([1]))
-    assert (game.n_actions, envs.recv().rewards[0]) == (2, 6.0)
+    assert (game.n_actions, envs.recv().rewards[0]) == (2, start + 1)
     envs.close()
 
 

@@ -6,6 +6,8 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.envs.classic_control.cartpole import CartPoleEnv, CartPoleVectorEnv
+from gymnasium.envs.registration import WrapperSpec
 from gymnasium.wrappers import TransformObservation, TransformReward
 
 from workbench.algos.rl.envs import checked_actions, make_envs
@@ -168,6 +170,41 @@ def test_an_environment_that_gives_no_numbers_is_named_and_not_the_learning(wrap
     with pytest.raises(InvalidInput, match=rf"CartPole-v1 has given {told} that is NaN or infinite"):
         play(envs, 2, np.random.default_rng(0))
     envs.close()
+
+
+class OfNoLimit(CartPoleVectorEnv):
+    """Takes no limit of steps, which Gymnasium passes on where one is registered."""
+
+    def __init__(self, num_envs):
+        super().__init__(num_envs)
+
+
+DOUBLE = WrapperSpec("Double", "gymnasium.wrappers:TransformReward", {"func": lambda reward: 2 * reward})
+
+
+@pytest.mark.parametrize(
+    ("vector_form", "wrapped", "reward"),
+    [(OfNoLimit, (), 1), (CartPoleVectorEnv, (DOUBLE,), 2), ("math:NotThere", (), 1)],
+    ids=["takes no limit", "would be unwrapped", "is not there"],
+)
+def test_copies_of_the_single_form_play_where_the_vector_form_cannot_be_made_as_registered(
+    vector_form, wrapped, reward
+):
+    gymnasium.register(
+        "TwoForms-v0",
+        CartPoleEnv,
+        vector_entry_point=vector_form,
+        max_episode_steps=8,
+        additional_wrappers=wrapped,
+    )
+    try:
+        envs = make_envs(find_game("TwoForms-v0"), 2, 0)
+        stream = play(envs, 40, np.random.default_rng(0))[0]
+        envs.close()
+    finally:
+        del gymnasium.registry["TwoForms-v0"]
+    assert [started for *_, started, _ in stream[:10]] == [True, *[False] * 8, True]  # cut off after 8
+    assert {float(paid) for _, paid, _, _, started, _ in stream if not started} == {reward}
 
 
 class Telling(gymnasium.Wrapper):

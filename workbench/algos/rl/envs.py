@@ -12,6 +12,7 @@ resets, and returns the first observation of the next episode with a void reward
 those, so a reader never has to know: where it is set there is an observation, and no transition before it.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -241,15 +242,20 @@ def checked_actions(actions: np.ndarray, n: int, n_actions: int) -> np.ndarray:
 
 
 def _vector_env(game: Game, n_envs: int, max_episode_frames: int | None) -> VectorEnv:
-    """Make `n_envs` copies, by the environment's native vector form where it has one in NEXT_STEP mode."""
+    """Make `n_envs` copies, by the environment's native vector form where it has one in NEXT_STEP mode.
+
+    One that cannot be made as it is registered, say because it takes no limit of steps, or wrappers are registered with
+    it, or it needs what is not installed, is left: copies of the single form play.
+    """
     recipe = game.recipe
     assert recipe is not None
     name = recipe.id.rpartition(":")[2]
     if game.native and gymnasium.spec(name).vector_entry_point is not None and max_episode_frames is None:
-        env = gymnasium.make_vec(name, n_envs, vectorization_mode="vector_entry_point")
-        if env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP:
-            return env
-        env.close()
+        with suppress(Exception):
+            env = gymnasium.make_vec(name, n_envs, vectorization_mode="vector_entry_point")
+            if env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP:
+                return env
+            env.close()
     with all_or_none() as opened:
         return SyncVectorEnv(
             [lambda: _Untold(readable(opened(recipe.make(max_episode_frames)), recipe.id))] * n_envs,

@@ -153,6 +153,7 @@ def sb3_plays(actions: spaces.Space[Any]) -> bool:
 def counted_from_zero(env: gymnasium.Env) -> gymnasium.Env:
     """Wrap an environment whose actions are counted from another number, so that 0 is the first of them.
 
+    So is one that takes whole numbers of another kind than those given to it: its space does not contain larger ones.
     One that needs nothing comes back as it is.
     """
     actions = env.action_space
@@ -163,8 +164,10 @@ def counted_from_zero(env: gymnasium.Env) -> gymnasium.Env:
             counted = spaces.MultiDiscrete(actions.nvec)
         case _:
             return env
-    first = actions.start
-    return TransformAction(env, lambda action: action + first, counted) if np.any(first) else env
+    first, kind = actions.start, actions.dtype
+    if not np.any(first) and kind == counted.dtype:
+        return env
+    return TransformAction(env, lambda action: (action + first).astype(kind), counted)
 
 
 def _channel_axis(space: spaces.Box) -> int | None:

@@ -143,6 +143,12 @@ class Settings:
         check_budget(self.phase)
         game = self.found_game()
         check_network(game, self.network)
+        for name in ("repeat_action_probability", "fire_on_reset"):
+            if getattr(self, name) and not game.atari:
+                raise InvalidInput(
+                    f"{name} is of Atari's emulator, and {game.name} would be played without: leave it out, or take a "
+                    "wrapper, such as {'gymnasium.wrappers:StickyAction': {'repeat_action_probability': 0.25}}"
+                )
         if self.start_from is not None:
             check_fits(self.start_from, game, self.network)
         torch_device(self.device)

@@ -114,6 +114,17 @@ def test_a_dead_process_ends_the_phase_with_its_name_and_leaves_no_other_behind(
     assert set(multiprocessing.active_children()) <= others
 
 
+def test_a_gang_that_is_closed_says_so_and_waits_for_nobody():
+    gang = BA3C(phase=Budget(updates=1), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
+    gang.close()
+
+    def waiting(metrics):
+        raise TimeoutError("it waits for ranks that are no more")
+
+    with pytest.raises(RuntimeError, match=r"this gang is closed.*build the trial anew"):
+        gang.train_phase(waiting)
+
+
 def test_a_process_that_may_start_none_has_no_gang(monkeypatch):
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
     with pytest.raises(InvalidInput, match=r"^a gang starts a process .* \(it is daemonic.* alone \(n_ranks=1\)$"):

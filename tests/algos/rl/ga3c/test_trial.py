@@ -117,6 +117,11 @@ def test_configs_are_checked_before_anything_starts():
         ({"lockstep": "false"}, "GA3C needs lockstep true or false, got 'false'"),
         ({"fire_on_reset": 1}, "fire_on_reset true or false, got 1"),
         ({"clip_rewards": "no"}, "clip_rewards true or false, or None, got 'no'"),
+        (
+            {"game": "CartPole-v1", "repeat_action_probability": 0.25},
+            "repeat_action_probability is of Atari's emulator, and CartPole-v1 .* without: .*StickyAction",
+        ),
+        ({"game": "CartPole-v1", "fire_on_reset": True}, "fire_on_reset is of Atari's emulator, and CartPole-v1 "),
     ],
 )
 def test_settings_are_checked(setting, message):

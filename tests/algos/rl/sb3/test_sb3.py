@@ -620,9 +620,11 @@ def test_a_game_given_actions_that_are_no_numbers_is_not_to_blame():
         ("PPO", spaces.Discrete(3, start=-1), {(-1,), (0,), (1,)}),
         ("DQN", spaces.Discrete(2, start=5), {(5,), (6,)}),
         ("PPO", spaces.MultiDiscrete([2, 2], start=[1, -1]), {(1, -1), (1, 0), (2, -1), (2, 0)}),
+        ("PPO", spaces.MultiDiscrete([2, 2], dtype=np.int32), {(0, 0), (0, 1), (1, 0), (1, 1)}),
+        ("DQN", spaces.Discrete(2, dtype=np.int8), {(0,), (1,)}),
     ],
 )
-def test_actions_are_counted_from_where_the_environment_counts_them(algorithm, actions, all_of_them):
+def test_actions_are_counted_from_where_the_environment_counts_them_and_in_its_numbers(algorithm, actions, all_of_them):
     settings = SMALL_PPO if algorithm == "PPO" else OFF
     given = {"min_games": 1, "env_kwargs": {"actions": actions}}
     trial = SB3(algorithm, "SB3Shifted-v0", Budget(frames=64), settings, **given)({}, 0)

@@ -72,6 +72,8 @@ class LocalGang:
         PeerLost
             A rank died; the message says which.
         """
+        if not self._lines:  # rank 0 would wait for the others as long as for late ones
+            raise RuntimeError("this gang is closed, its other ranks are no more: build the trial anew")
         self._wait_until_up(progress)
         address = self.chief.listen(self._host)
         failure: BaseException | None = None
