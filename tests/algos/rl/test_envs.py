@@ -198,7 +198,8 @@ def test_copies_of_the_single_form_play_where_the_vector_form_cannot_be_made_as_
         additional_wrappers=wrapped,
     )
     try:
-        envs = make_envs(find_game("TwoForms-v0"), 2, 0)
+        with pytest.warns(UserWarning, match="TwoForms-v0 plays one by one: its vector form cannot be made"):
+            envs = make_envs(find_game("TwoForms-v0"), 2, 0)
         stream = play(envs, 40, np.random.default_rng(0))[0]
         envs.close()
     finally:

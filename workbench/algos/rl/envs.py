@@ -12,7 +12,7 @@ resets, and returns the first observation of the next episode with a void reward
 those, so a reader never has to know: where it is set there is an observation, and no transition before it.
 """
 
-from contextlib import suppress
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from workbench.algos.rl.environment import all_or_none
 from workbench.algos.rl.frames import SCREEN, SIDE, STACK, Frames, own_frames_pay
 from workbench.algos.rl.games import ATARI_FRAMESKIP, DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.playable import by_the_interface, check_finite, readable
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 from workbench.core.machine import cores_a_slot
 
 
@@ -245,14 +245,17 @@ def _vector_env(game: Game, n_envs: int, max_episode_frames: int | None) -> Vect
     """Make `n_envs` copies, by the environment's native vector form where it has one in NEXT_STEP mode.
 
     One that cannot be made as it is registered, say because it takes no limit of steps, or wrappers are registered with
-    it, or it needs what is not installed, is left: copies of the single form play.
+    it, or it needs what is not installed, is left with a warning: copies of the single form play.
     """
     recipe = game.recipe
     assert recipe is not None
     name = recipe.id.rpartition(":")[2]
     if game.native and gymnasium.spec(name).vector_entry_point is not None and max_episode_frames is None:
-        with suppress(Exception):
+        try:
             env = gymnasium.make_vec(name, n_envs, vectorization_mode="vector_entry_point")
+        except Exception as err:  # noqa: BLE001  whatever the environment's code raises
+            warnings.warn(f"{name} plays one by one: its vector form cannot be made ({first_line(err)})", stacklevel=2)
+        else:
             if env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP:
                 return env
             env.close()
