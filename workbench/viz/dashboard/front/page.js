@@ -102,7 +102,7 @@ function filterBar(parent, store, own) {
       const seen = new Set([...store.trials.values()].map((t) => t.state));
       legend(Object.keys(store.meta.states).filter((state) => seen.has(state)), hidden);
       const words = own.problem || (own.among === null ? "" : `${own.order.length} of ${store.trials.size} trials`);
-      if (count.textContent !== words) count.textContent = words;
+      say(count, words);
       count.classList.toggle("wb-trouble", own.problem !== "");
     },
   };
