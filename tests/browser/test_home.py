@@ -90,6 +90,26 @@ def test_one_of_two_homes_keeps_the_focus(tab, db):
     assert tab.evaluate("document.activeElement.dataset.of") == "tick monday"
 
 
+def test_studies_side_by_side_are_in_sight_where_there_is_little_room(tab, db):
+    size = tab.viewport_size
+    tab.set_viewport_size({"width": 700, "height": 900})
+    stand_home(tab, db, "monday", "wednesday")
+    tab.wait_for_selector(".wb-sides tbody tr")
+    drawn(tab)
+    right = "els => Math.max(...els.map((el) => el.getBoundingClientRect().right))"
+    try:
+        assert tab.locator(".wb-open :is(canvas, select, .wb-table, .wb-sides td)").evaluate_all(right) <= 700
+        lines = """els => els.map((el) => {
+          const range = document.createRange();
+          range.selectNodeContents(el);
+          return range.getClientRects().length;
+        })"""
+        numbers = tab.locator(".wb-sides td", has_text=re.compile(r"^[\d.]+$")).evaluate_all(lines)
+        assert set(numbers) == {1}  # none is broken
+    finally:
+        tab.set_viewport_size(size)
+
+
 def test_studies_side_by_side_are_brushed_together(tab, db):
     stand_home(tab, db, "monday", "wednesday")
     tab.wait_for_selector(".wb-sides tbody tr")
