@@ -42,6 +42,31 @@ def test_a_click_opens_a_study_two_ticks_compare_and_words_filter(tab, db):
     tab.wait_for_selector(".wb-open .wb", state="detached")
 
 
+# A study goes on: the kernel tells of the time that has passed.
+GO_ON = """() => {
+  window.told.studies.forEach((study) => (study.seconds += 2));
+  window.model.tell(structuredClone(window.told), []);
+}"""
+
+
+def test_a_study_that_goes_on_takes_no_click_focus_or_selected_words(tab, db):
+    stand_home(tab, db)
+    for place, left in ((".wb-name", ["wednesday"]), ("input[type=checkbox]", [])):
+        box = tab.locator(f".wb-studies {place}").first.bounding_box()
+        tab.mouse.move(box["x"] + 4, box["y"] + 4)
+        tab.mouse.down()
+        before = tab.locator(".wb-studies td:nth-child(7)").first.text_content()
+        tab.evaluate(GO_ON)
+        assert tab.locator(".wb-studies td:nth-child(7)").first.text_content() != before
+        tab.mouse.up()
+        assert state(tab, "selected") == left
+    tab.get_by_role("button", name="monday").focus()
+    tab.evaluate("window.focused = 0; document.addEventListener('focusin', () => window.focused++)")
+    tab.evaluate("getSelection().selectAllChildren(document.querySelector('.wb-studies .wb-name'))")
+    tab.evaluate(GO_ON)
+    assert tab.evaluate("[window.focused, String(getSelection())]") == [0, "wednesday"]
+
+
 def test_no_key_pressed_on_home_reaches_the_notebook(tab, db):
     stand_home(tab, db)
     tab.evaluate(HEAR_KEYS)
@@ -63,6 +88,26 @@ def test_one_of_two_homes_keeps_the_focus(tab, db):
     tab.evaluate("window.model.set('filter', 'ended')")
     assert tab.evaluate("document.querySelector('.wb-studies').contains(document.activeElement)")
     assert tab.evaluate("document.activeElement.dataset.of") == "tick monday"
+
+
+def test_studies_side_by_side_are_in_sight_where_there_is_little_room(tab, db):
+    size = tab.viewport_size
+    tab.set_viewport_size({"width": 700, "height": 900})
+    stand_home(tab, db, "monday", "wednesday")
+    tab.wait_for_selector(".wb-sides tbody tr")
+    drawn(tab)
+    right = "els => Math.max(...els.map((el) => el.getBoundingClientRect().right))"
+    try:
+        assert tab.locator(".wb-open :is(canvas, select, .wb-table, .wb-sides td)").evaluate_all(right) <= 700
+        lines = """els => els.map((el) => {
+          const range = document.createRange();
+          range.selectNodeContents(el);
+          return range.getClientRects().length;
+        })"""
+        numbers = tab.locator(".wb-sides td", has_text=re.compile(r"^[\d.]+$")).evaluate_all(lines)
+        assert set(numbers) == {1}  # none is broken
+    finally:
+        tab.set_viewport_size(size)
 
 
 def test_studies_side_by_side_are_brushed_together(tab, db):

@@ -1,6 +1,6 @@
 from dataclasses import dataclass, field
 
-from workbench.core.showing import settings_html, so_many
+from workbench.core.showing import setting, settings_html, so_many
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -48,6 +48,11 @@ def test_phases_that_are_expected_are_told_be_they_counted_or_estimated() -> Non
 def test_what_is_counted_is_one_or_several() -> None:
     assert [so_many(n, "checkpoint") for n in (0, 1, 2)] == ["0 checkpoints", "1 checkpoint", "2 checkpoints"]
     assert [so_many(n, "study") for n in (1, 2)] == ["1 study", "2 studies"]
+
+
+def test_a_number_with_a_fraction_is_cut_to_four_digits_or_as_many_more_as_keep_it_from_a_whole_one() -> None:
+    told = {0.123456: "0.1235", 0.99999: "0.99999", 0.99999999999: "0.99999999999", 126.99203: "126.99"}
+    assert [setting(value) for value in (*told, 65540.0, 2.0**60)] == [*told.values(), "65540", "1.153e+18"]
 
 
 def test_settings_are_shown_escaped_and_those_within_show_themselves() -> None:

@@ -67,17 +67,17 @@ def four_digits(value: object) -> str:
 def setting(value: object) -> str:
     """Write a hyperparameter's value: whole numbers in full, also where trials without one made them fractions.
 
-    No other becomes one by being cut to four digits, such as a discount near 1.
+    No other becomes one by being cut to four digits, such as a discount near 1: it has as many more as that takes.
 
-    >>> setting(65540.0), setting(0.123456), setting("relu"), setting(0.99999)
-    ('65540', '0.1235', 'relu', '0.99999')
+    >>> setting(65540.0), setting(0.123456), setting("relu"), setting(0.99999), setting(126.99203)
+    ('65540', '0.1235', 'relu', '0.99999', '126.99')
     """
     if not isinstance(value, float) or not math.isfinite(value):
         return str(value)
     if value.is_integer() and abs(value) < _EXACT:
         return str(int(value))
-    words = four_digits(value)
-    return f"{value:.8g}" if float(words).is_integer() else words
+    words = (f"{value:.{digits}g}" for digits in range(4, 18))
+    return next((cut for cut in words if not float(cut).is_integer()), four_digits(value))
 
 
 def config_text(config: Mapping[str, object]) -> str:

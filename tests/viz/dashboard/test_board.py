@@ -13,6 +13,7 @@ from workbench.core.living import NO_SLOT
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
+from workbench.study.progress import Progress
 from workbench.viz.dashboard.board import OUTCOMES, Board
 from workbench.viz.dashboard.feed import READ, Feed, News
 from workbench.viz.dashboard.static import static_html
@@ -489,6 +490,12 @@ def test_a_study_of_unknown_size_says_so_until_its_first_event_tells():
     meta = board.snapshot()[0]["meta"]
     assert (meta["n_trials"], meta["n_phases"], meta["expected"], meta["minimum"]) == (6, 3, [6, 4, 2], [6, 3, 1])
     assert board.state()["expected_phases"] == 12
+
+
+def test_phases_expected_are_told_as_follow_tells_them():
+    size = Size(n_trials=6, n_phases=2, expected_phases=10.5)
+    assert "phases: 0 of about 10" in str(Progress(size))
+    assert Board("half", size).state()["expected_phases"] == 10
 
 
 def test_a_study_that_grows_tells_its_new_size_once():

@@ -86,6 +86,12 @@ def test_a_study_has_its_colour_though_another_has_no_importance():
     assert bar.marker.color == theme.STUDY_COLORS[1]
 
 
+def test_a_lone_study_is_named_in_the_legend(curves):
+    fig = compare_curves({"monday": curves})
+    assert [trace.name for trace in fig.data] == ["monday"]
+    assert fig.layout.showlegend
+
+
 def test_many_studies_have_a_line_each(curves):
     lines = [trace.line for trace in compare_curves({f"study {k}": curves for k in range(30)}).data]
     assert len({(line.color, line.dash) for line in lines}) == 30

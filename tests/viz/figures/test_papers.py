@@ -17,7 +17,9 @@ def test_ours_and_the_published_stand_side_by_side_and_look_different():
 
 def test_a_sweep_keeps_the_order_of_its_values():
     rows = pd.DataFrame({"value": ["1", "16", "4"], "pps": [10.0, 30.0, 20.0]})
-    line = sweep(rows, "pps", "Fig. 3", "agents", "predictions a second").data[0]
+    fig = sweep(rows, "pps", "Fig. 3", "agents", "predictions a second")
+    line = fig.data[0]
+    assert not fig.layout.showlegend  # the axis tells what it is
     assert list(line.x) == ["1", "16", "4"]
     assert list(line.y) == [10, 30, 20]
     assert sweep(rows[:0], "pps", "", "", "").layout.annotations[0].text == "nothing was measured"

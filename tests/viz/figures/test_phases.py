@@ -87,6 +87,16 @@ def test_of_many_phases_the_first_the_last_and_some_between():
     assert [note.text.partition(":")[0] for note in shown] == ["phase 0", "phase 4", "phase 8"]
 
 
+def test_names_and_words_below_panels_have_the_room_of_one():
+    phases, trials = _study(9)
+    trials = trials.rename(columns={"lr": "l" * 30 + "r" * 30})
+    fig = space_by_phase(phases, trials, ["l" * 30 + "r" * 30, "gamma"])
+    assert [axis.title.text for axis in fig.select_xaxes()] == ["l" * 7 + "…" + "r" * 8] * 4
+    trials["net"] = ["s" * 17 if k % 2 else "l" * 17 for k in range(len(trials))]
+    assert {axis.tickangle for axis in space_by_phase(phases, trials, ["net", "gamma"]).select_xaxes()} == {-40}
+    assert space_by_phase(phases, trials, ["net", "gamma"], most_panels=2).layout.xaxis.tickangle == 0
+
+
 def test_a_word_from_the_log_is_an_axis_and_escaped(frames):
     fig = space_by_phase(frames.phases, frames.trials, ["lr", "net"])
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in fig.layout.yaxis.ticktext

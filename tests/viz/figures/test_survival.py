@@ -18,6 +18,13 @@ def test_bars_by_fate_and_curves_of_the_paper(survival):
     }
 
 
+def test_a_fate_that_all_have_is_named_in_the_legend(survival):
+    gone = survival.assign(failed=survival["began"], continued=0, waiting=0, finished=0, stopped=0, running=0)
+    fig = phase_survival(gone)
+    assert [trace.name for trace in fig.data] == ["failed"]
+    assert fig.layout.showlegend  # plotly has none for a lone trace unless it is asked for
+
+
 @pytest.mark.parametrize(("state", "name"), [("paused", "running"), ("ended", "cut off"), ("abandoned", "cut off")])
 def test_what_was_under_way_as_a_study_broke_off_is_cut_off_as_in_the_table(survival, state, name):
     drawn = [trace.name for trace in phase_survival(survival, state=state).data]

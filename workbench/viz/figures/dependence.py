@@ -28,7 +28,7 @@ def partial_dependence(table: pd.DataFrame, remark: str) -> go.Figure:
     for k, name in enumerate(names, 1):
         rows = table[table["hyperparameter"] == name]
         scale = scale_of(rows["value"].repeat(2))  # each stands here once, though many configurations have it
-        value_axis(fig, "x", name, scale, row=1, col=k)
+        value_axis(fig, "x", name, scale, abreast=len(names), row=1, col=k)
         at = positions(rows["value"], scale)
         for bound, fill in (("low", None), ("high", "tonexty")):
             line = {"width": 0, "color": theme.BLUE}

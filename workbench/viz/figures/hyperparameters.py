@@ -14,7 +14,8 @@ from workbench.viz.figures.scales import Scale, positions, scale_of
 
 _COLUMNS = 3
 _LABEL = 10  # px: the size of words on an axis
-_TURN, _MOST_SIGNS = 40, 44  # degrees: below a panel words are turned, if there are more signs in all
+_NAMES = 64  # signs of the names below more panels side by side, in all
+_TURN, _MOST_SIGNS = 40, 132  # degrees: words below panels are turned, if there are more signs of them in all
 
 
 def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: Sequence[str]) -> go.Figure:
@@ -81,22 +82,25 @@ def tried(points: pd.DataFrame, trials: pd.DataFrame, name: str) -> pd.Series:
     return points["trial"].map(trials.set_index("trial")[name])
 
 
-def value_axis(fig: go.Figure, axis: Literal["x", "y"], name: str, scale: Scale, **place: int) -> None:
-    """Make the axis of a panel, ``row`` and ``col``, one of a hyperparameter's values."""
+def value_axis(
+    fig: go.Figure, axis: Literal["x", "y"], name: str, scale: Scale, *, abreast: int = _COLUMNS, **place: int
+) -> None:
+    """Make the axis of a panel, ``row`` and ``col`` of `abreast` side by side, one of a hyperparameter's values."""
     update: Callable[..., object] = fig.update_xaxes if axis == "x" else fig.update_yaxes
-    update(title=theme.brief(name), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
+    room = theme.LONGEST_NAME if abreast <= _COLUMNS else _NAMES // abreast
+    update(title=theme.brief(name, room), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
     if scale.kind == "log":
         update(dtick=1, exponentformat="power", **place)
     elif scale.kind == "category":
         labels = [theme.brief(word) for word in scale.order]
         update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
         update(tickfont={"size": _LABEL}, ticklabeloverflow="allow", **place)
-        update(tickangle=-_TURN if axis == "x" and _crowded(scale) else 0, **place)
+        update(tickangle=-_TURN if axis == "x" and _crowded(scale, abreast) else 0, **place)
 
 
-def _crowded(scale: Scale) -> bool:
+def _crowded(scale: Scale, abreast: int = _COLUMNS) -> bool:
     """Whether words side by side below a panel have no room between them, and are turned."""
-    return sum(len(theme.brief(word)) + 2 for word in scale.order) > _MOST_SIGNS
+    return sum(len(theme.brief(word)) + 2 for word in scale.order) > _MOST_SIGNS // max(abreast, _COLUMNS)
 
 
 def longest_label(scale: Scale) -> float:

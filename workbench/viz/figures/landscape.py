@@ -50,6 +50,6 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
         fig.add_trace(
             go.Scatter(x=[x[best]], y=[y[best]], mode="markers", marker=marker, hoverinfo="skip"), row=1, col=k
         )
-        value_axis(fig, "x", across, scales[across], row=1, col=k)
+        value_axis(fig, "x", across, scales[across], abreast=len(chosen), row=1, col=k)
         value_axis(fig, "y", up if k == 1 else "", scales[up], row=1, col=k)
     return match_across(fig, scales[across])  # where the star lies is compared

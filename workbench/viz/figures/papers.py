@@ -111,9 +111,8 @@ def sweep(rows: pd.DataFrame, measure: str, title: str, x_title: str, y_title: s
     line = {"color": theme.BLUE, "width": 2}
     hover = "%{y:.4g} at %{x}<extra></extra>"
     values = [theme.text(value) for value in rows["value"]]
-    return fig.add_trace(
-        go.Scatter(x=values, y=rows[measure], mode="lines+markers", line=line, hovertemplate=hover, name=measure)
-    )
+    drawn = go.Scatter(x=values, y=rows[measure], mode="lines+markers", line=line, hovertemplate=hover, name=measure)
+    return fig.add_trace(drawn).update_layout(showlegend=False)  # the axis has its name
 
 
 def adjustment(path: pd.DataFrame, title: str) -> go.Figure:

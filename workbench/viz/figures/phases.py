@@ -94,7 +94,7 @@ def space_by_phase(
         group = points[points["phase"] == phase]
         at = group.index
         fig.add_trace(_places(group, x[at], y[at], sizes[at]), row=1, col=k)
-        value_axis(fig, "x", names[0], across, row=1, col=k)
+        value_axis(fig, "x", names[0], across, abreast=len(chosen), row=1, col=k)
         value_axis(fig, "y", names[1] if k == 1 else "", up, row=1, col=k)
     match_across(fig, across)
     if len(names) > 2:

@@ -105,8 +105,12 @@ def template() -> go.layout.Template:
 
 
 def figure(title: str, height: int = 380, *, x: str | None = None, y: str | None = None) -> go.Figure:
-    """Start a figure with the template and the titles of its axes; `title` may come from a log, so it is escaped."""
-    fig = go.Figure(layout={"template": template(), "title": {"text": text(title)}, "height": height})
+    """Start a figure with the template and the titles of its axes; `title` may come from a log, so it is escaped.
+
+    Its legend names a lone study or fate, too, which plotly would leave out.
+    """
+    shown = {"template": template(), "title": {"text": text(title)}, "height": height, "showlegend": True}
+    fig = go.Figure(layout=shown)
     fig.update_layout(legend_y=1 + _ABOVE / (height - _MARGIN["t"] - _MARGIN["b"]))
     if x is not None:
         fig.update_xaxes(title=x)

@@ -25,12 +25,18 @@ test("numbers are short", () => {
   assert.deepEqual(written, ["0", "1235", "1.2e-4", "2.346e-4", "-2.5e7", "1e6", "1e6", "21", "–", "–"]);
 });
 
+test("no zero takes the place of a digit before the point", () => {
+  const written = [12345, -12345.6, 999999.4, 100000, 9999.96, 1234567].map((value) => front.short(value));
+  assert.deepEqual(written, ["12345", "-12346", "999999", "100000", "10000", "1.235e6"]);
+});
+
 test("what is counted is one or several", () => {
   assert.deepEqual([0, 1, 2].map((n) => front.soMany(n, "phase")), ["0 phases", "1 phase", "2 phases"]);
 });
 
 test("whole numbers of a configuration are written in full, others are short", () => {
   assert.deepEqual([65536, 12345, 1048576, -2000000, 0, 0.00025, 0.1234567, 1e20].map(front.written), ["65536", "12345", "1048576", "-2000000", "0", "2.5e-4", "0.1235", "1e20"]);
+  assert.deepEqual([0.99999, 0.99951, 1e-5, 126.99203, 12345.6, -0.999999999].map(front.written), ["0.99999", "0.9995", "1e-5", "126.99", "12345.6", "-0.999999999"]);
   assert.deepEqual(["adam", true, undefined].map(front.written), ["adam", "true", "–"]);
 });
 

@@ -26,15 +26,7 @@ function renderHome({ model, el, find }) {
     model.set("selected", names);
     model.save_changes();
   };
-  const rows = whenChanged((studies, selected, states) => {
-    for (const [state, color] of Object.entries(states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
-    const before = table.getRootNode().activeElement;
-    const focused = table.contains(before) && before.dataset.of; // another view of the same may have it
-    table.replaceChildren();
-    const body = bodyUnder(table, ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]);
-    for (const study of studies) studyRow(make("tr", "", body), study, selected, choose);
-    if (focused) [...table.querySelectorAll("[data-of]")].find((element) => element.dataset.of === focused)?.focus();
-  });
+  let rows = null; // made with the first word of the kernel
 
   function draw() {
     trouble.textContent = [gone(heard), model.get("error")].filter(Boolean).join("; ");
@@ -49,7 +41,9 @@ function renderHome({ model, el, find }) {
     const count = `${told.studies.length} ${told.studies.length === 1 ? "study" : "studies"}`;
     facts.textContent = `${words.length ? `${found.length} of ` : ""}${count}${running ? ` · ${running} running` : ""} · ${told.db}`;
     hint.textContent = told.studies.length ? "A name opens its dashboard, two ticks or more compare." : "No study yet: one that is started appears here.";
-    rows(found, model.get("selected") ?? [], told.states);
+    dye(root, told.states);
+    rows ??= studyRows(table, choose);
+    rows(found, model.get("selected") ?? []);
   }
 
   async function open() {
@@ -105,26 +99,62 @@ function hasWord(study, word) {
 
 const STUDY_STATES = { running: "running", paused: "paused", ended: "finished", interrupted: "stopped", abandoned: "failed" }; // → whose mark and hue
 
-function studyRow(row, study, selected, choose) {
-  const open = selected.includes(study.name);
-  row.setAttribute("aria-selected", String(open));
-  const tick = make("input", "", make("td", "", row));
-  Object.assign(tick, { type: "checkbox", checked: open });
-  tick.setAttribute("aria-label", `compare ${study.name}`);
-  tick.dataset.of = `tick ${study.name}`;
-  tick.onchange = () => choose(tick.checked ? [...selected, study.name] : selected.filter((name) => name !== study.name));
-  const name = button(make("td", "", row), study.title, "", () => choose(open && selected.length === 1 ? [] : [study.name]), "wb-name");
-  name.dataset.of = `open ${study.name}`;
-  const like = STUDY_STATES[study.state] ?? "running";
-  make("td", "", row, `${MARKS[like]} ${study.state}`).dataset.state = like;
-  const progress = make("div", "wb-progress", make("td", "", row));
-  progress.style.setProperty("--wb-share", `${(100 * (study.share ?? 0)).toFixed(1)}%`);
+// A row a study. Its elements stay while its numbers change: one that is replaced under a pressed mouse button loses the
+// click, one that has the focus is read out anew, and words in it are selected no more.
+function studyRows(table, choose) {
+  const body = bodyUnder(table, ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]);
+  const rows = new Map(); // name → {row, tell}
+  return (studies, selected) => {
+    const names = new Set(studies.map(({ name }) => name));
+    for (const [name, { row }] of rows) {
+      if (names.has(name)) continue;
+      row.remove();
+      rows.delete(name);
+    }
+    studies.forEach((study, k) => {
+      if (!rows.has(study.name)) rows.set(study.name, studyRow(study.name, choose));
+      const { row, tell } = rows.get(study.name);
+      if (body.children[k] !== row) body.insertBefore(row, body.children[k] ?? null);
+      tell(study, selected);
+    });
+  };
+}
+
+function studyRow(name, choose) {
+  const row = make("tr");
+  const cell = () => make("td", "", row);
+  let chosen = []; // what is selected, of all studies
+  const tick = make("input", "", cell());
+  tick.type = "checkbox";
+  tick.setAttribute("aria-label", `compare ${name}`);
+  tick.dataset.of = `tick ${name}`;
+  tick.onchange = () => choose(tick.checked ? [...chosen, name] : chosen.filter((other) => other !== name));
+  const opens = button(cell(), "", "", () => choose(chosen.length === 1 && chosen[0] === name ? [] : [name]), "wb-name");
+  opens.dataset.of = `open ${name}`;
+  const state = cell();
+  const progress = make("div", "wb-progress", cell());
   progress.setAttribute("role", "progressbar");
-  progress.setAttribute("aria-label", `progress of ${study.name}`);
-  if (study.share !== null) progress.setAttribute("aria-valuenow", String(Math.round(100 * study.share)));
-  const phases = study.expected && study.state !== "ended" ? `${study.phases} of about ${Math.round(study.expected)} phases` : soMany(study.phases, "phase");
-  make("span", "", progress, phases);
-  for (const words of [study.trials, short(study.best ?? NaN), duration(study.seconds), study.began, study.what]) make("td", "", row, String(words));
-  const tags = make("td", "", row);
-  for (const tag of study.tags) make("span", "wb-chip", tags, tag);
+  progress.setAttribute("aria-label", `progress of ${name}`);
+  const phases = make("span", "", progress);
+  const plain = Array.from({ length: 5 }, cell);
+  const tags = cell();
+  const tagged = whenChanged((all) => tags.replaceChildren(...all.map((tag) => make("span", "wb-chip", null, tag))));
+
+  function tell(study, selected) {
+    chosen = selected;
+    tick.checked = selected.includes(name);
+    row.setAttribute("aria-selected", String(tick.checked));
+    say(opens, study.title);
+    const like = STUDY_STATES[study.state] ?? "running";
+    say(state, `${MARKS[like]} ${study.state}`);
+    state.dataset.state = like;
+    progress.style.setProperty("--wb-share", `${(100 * (study.share ?? 0)).toFixed(1)}%`);
+    if (study.share === null) progress.removeAttribute("aria-valuenow");
+    else progress.setAttribute("aria-valuenow", String(Math.round(100 * study.share)));
+    const going = study.expected && study.state !== "ended";
+    say(phases, going ? `${study.phases} of about ${study.expected} phases` : soMany(study.phases, "phase"));
+    [study.trials, short(study.best ?? NaN), duration(study.seconds), study.began, study.what].forEach((words, k) => say(plain[k], String(words)));
+    tagged(study.tags);
+  }
+  return { row, tell };
 }

@@ -75,10 +75,16 @@ function niceTicks(low, high, wanted, whole) {
 
 // With four significant digits.
 function short(value) {
+  return brief(value, 4);
+}
+
+// With so many significant digits, or with all that stand before the point: no zero takes the place of a digit.
+function brief(value, digits) {
   if (!Number.isFinite(value)) return "–";
-  const brief = Number(value.toPrecision(4));
-  const size = Math.abs(brief);
-  return size >= 1e6 || (size > 0 && size < 1e-3) ? brief.toExponential().replace("e+", "e") : String(brief);
+  const before = Math.abs(value) < 1e6 ? String(Math.trunc(Math.abs(value))).length : 0;
+  const cut = Number(value.toPrecision(Math.max(digits, before)));
+  const size = Math.abs(cut);
+  return size >= 1e6 || (size > 0 && size < 1e-3) ? cut.toExponential().replace("e+", "e") : String(cut);
 }
 
 // Things counted in words: 1 trial, 2 trials.
@@ -86,10 +92,14 @@ function soMany(n, what) {
   return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
 
-// A hyperparameter's value: whole numbers in full, as 65536 and 65540 are two batch sizes.
+// A hyperparameter's value, as workbench.core.showing.setting: whole numbers in full, as 65536 and 65540 are two batch sizes,
+// and no other becomes one by being cut, such as a discount near 1.
 function written(value) {
   if (value === undefined) return "–";
-  return typeof value !== "number" || Number.isSafeInteger(value) ? String(value) : short(value);
+  if (typeof value !== "number" || Number.isSafeInteger(value)) return String(value);
+  let digits = 4;
+  while (!Number.isInteger(value) && Number.isInteger(Number(value.toPrecision(digits)))) digits++;
+  return brief(value, digits);
 }
 
 // Labels of evenly set ticks, with the digits of their step: any fewer, and two ticks may read alike.

@@ -11,6 +11,16 @@ function make(tag, name, parent, words) {
   return element;
 }
 
+// Write other words into an element; the same ones leave it, and what is selected or read out of it, alone.
+function say(element, words) {
+  if (element.textContent !== words) element.textContent = words;
+}
+
+// Give a page the colours of the states.
+function dye(root, states) {
+  for (const [state, color] of Object.entries(states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
+}
+
 function button(parent, words, title, act, name = "") {
   const made = make("button", name, parent, words);
   made.type = "button";
@@ -238,7 +248,7 @@ function stage({ model, el }, label, build) {
     root.classList.remove("wb-untold");
     own.update();
     title.textContent = store.meta.name;
-    for (const [state, color] of Object.entries(store.meta.states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
+    dye(root, store.meta.states);
     built.update();
     // Figures of a large study are drawn less often, so that the page stays free for whoever scrolls it.
     clearTimeout(timer);
