@@ -13,7 +13,6 @@ from workbench.knowledge import Recording
 from workbench.paper.catalogue import COUNTERPARTS, EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Ours, Published, Verdict
-from workbench.paper.pbt.counterparts import JUDGED_SINCE
 
 ABOUT = """\
 # Reproduction
@@ -123,11 +122,9 @@ def recordings(root: str | Path = DATA) -> str:
         "`workbench reproduce NAME` runs one again and keeps it in the place of the earlier one. `--scale hours` takes",
         "longer runs and more seeds, `--scale paper` is as published, for a machine like theirs; not all have both.",
         "Scores of GA3C, A3C, BA3C and HTS-RL recorded on 2026-11-21 are by the rule of 0.1.0: means of the last 100",
-        f"games, which reach back several phases. Populations recorded before {JUDGED_SINCE} (UTC)",
-        "but the toy problem's are by earlier rules, under which two to three times as many members copied as",
-        "under the paper's. `pbt-population` and `pbt-ms-pacman` are older still: a copy counted with its donor's",
-        "score until it reported, so weights were trained for fewer phases where scores are noisy. All stand until",
-        "they are recorded again.",
+        "games, which reach back several phases. `pbt-digits-gan` and `pbt-ms-pacman` are by earlier rules of PBT:",
+        "two to three times as many members copied as under the paper's, and in the second a copy counted with its",
+        "donor's score until it reported. They stand until they are recorded again.",
         "",
         "| name | shows | run | seconds |",
         "|---|---|---|---|",
