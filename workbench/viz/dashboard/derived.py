@@ -258,15 +258,10 @@ def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
         "paused": ledger.paused,
         "failed": ledger.n_in(TrialState.FAILED),
         "failures": fates.failures(),
-        "expected_phases": about(ledger.expected_phases(size)),
+        "expected_phases": ledger.expected_phases(size),
         "survival": fates.survival(size.n_phases),
         "best": [*fates.best],
     }
-
-
-def about(number: float | None) -> int | None:
-    """Round what is told as "about" so many, as `format` does in `follow()`: a page would round halves another way."""
-    return None if finite(number) is None else int(f"{number:.0f}")
 
 
 def finite(value: Any) -> float | None:

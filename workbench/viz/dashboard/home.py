@@ -23,7 +23,7 @@ from workbench.knowledge.schema import Held
 from workbench.viz.dashboard.board import Message
 from workbench.viz.dashboard.comparison import Comparison
 from workbench.viz.dashboard.dashboard import Dashboard
-from workbench.viz.dashboard.derived import about, finite
+from workbench.viz.dashboard.derived import finite
 from workbench.viz.dashboard.live import Live
 from workbench.viz.dashboard.static import studies_table
 from workbench.viz.figures import theme
@@ -182,7 +182,7 @@ class _Followed:
             "state": ledger.standing(driven=self._driven),
             "trials": len(ledger),
             "phases": ledger.phases_ended,
-            "expected": about(ledger.expected_phases(size)),
+            "expected": finite(ledger.expected_phases(size)),
             "share": share_of(ledger, size),
             "best": None if ledger.best is None else finite(ledger.best[0]),
             "seconds": round(self._now, 2),  # as of a dashboard: another rounding made another minute of it

@@ -34,6 +34,11 @@ test("what is counted is one or several", () => {
   assert.deepEqual([0, 1, 2].map((n) => front.soMany(n, "phase")), ["0 phases", "1 phase", "2 phases"]);
 });
 
+test("halves of phases expected become even, as follow() tells them", () => {
+  const told = [10.5, 11.5, 10.51, 1, 0.5].map((n) => front.about(n, "phase"));
+  assert.deepEqual(told, ["about 10 phases", "about 12 phases", "about 11 phases", "about 1 phase", "about 0 phases"]);
+});
+
 test("whole numbers of a configuration are written in full, others are short", () => {
   assert.deepEqual([65536, 12345, 1048576, -2000000, 0, 0.00025, 0.1234567, 1e20].map(front.written), ["65536", "12345", "1048576", "-2000000", "0", "2.5e-4", "0.1235", "1e20"]);
   assert.deepEqual([0.99999, 0.99951, 1e-5, 126.99203, 12345.6, -0.999999999].map(front.written), ["0.99999", "0.9995", "1e-5", "126.99", "12345.6", "-0.999999999"]);

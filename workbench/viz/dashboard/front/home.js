@@ -152,7 +152,7 @@ function studyRow(name, choose) {
     if (study.share === null) progress.removeAttribute("aria-valuenow");
     else progress.setAttribute("aria-valuenow", String(Math.round(100 * study.share)));
     const going = study.expected && study.state !== "ended";
-    say(phases, going ? `${study.phases} of about ${study.expected} phases` : soMany(study.phases, "phase"));
+    say(phases, going ? `${study.phases} of ${about(study.expected, "phase")}` : soMany(study.phases, "phase"));
     [study.trials, short(study.best ?? NaN), duration(study.seconds), study.began, study.what].forEach((words, k) => say(plain[k], String(words)));
     tagged(study.tags);
   }

@@ -15,7 +15,7 @@ function headline(store) {
   const most = `${meta.may_be_fewer ? "at most " : ""}${Math.max(meta.n_trials, now.trials_asked)}`;
   const asked = `${now.trials_asked} of ${most} trials begun${besides ? ` and ${besides} besides` : ""}`;
   const started = meta.n_trials && !ended ? asked : soMany(now.trials_started, "trial");
-  const phases = now.expected_phases && !ended ? `${now.phases_ended} of about ${now.expected_phases} phases` : soMany(now.phases_ended, "phase");
+  const phases = now.expected_phases && !ended ? `${now.phases_ended} of ${about(now.expected_phases, "phase")}` : soMany(now.phases_ended, "phase");
   parts.push(started, `${phases} ended`);
   const [busy, alive] = now.busy;
   if (now.state === "running" && alive && !store.silent) parts.push(`${busy} of ${alive} slots busy`);

@@ -92,6 +92,12 @@ function soMany(n, what) {
   return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
 
+// So many more or less. Halves become even, as Python writes them where a study is followed.
+function about(n, what) {
+  const whole = Math.round(n);
+  return `about ${soMany(n % 1 === 0.5 && whole % 2 ? whole - 1 : whole, what)}`;
+}
+
 // A hyperparameter's value, as workbench.core.showing.setting: whole numbers in full, as 65536 and 65540 are two batch sizes,
 // and no other becomes one by being cut, such as a discount near 1.
 function written(value) {
