@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import sys
@@ -520,6 +521,13 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path) -> None:
         pack(tmp_path / "kb.db", "one", tmp_path / "file" / "p")
     with pytest.raises(InvalidInput, match=r"cannot be unpacked into .*: No such file"):
         unpack(tmp_path / "none", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("what", ["/dev/zero", "/dev/null", "."])
+def test_what_is_no_file_is_refused_before_it_is_read(tmp_path, what) -> None:
+    with pytest.raises(InvalidInput, match=f"^{re.escape(what)} is refused: it is a folder, a pipe or a device"):
+        unpack(what, tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
 
 

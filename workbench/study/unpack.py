@@ -64,6 +64,8 @@ def unpack(
         check_checkpoints(checkpoints)
         checkpoints = in_home(checkpoints)
     with file_errors(f"{file} cannot be unpacked into {db}"), _damage_told(file), ExitStack() as stack:
+        if file.exists() and not file.is_file():  # a pipe cannot be gone back in, and a device may have no end
+            raise InvalidInput("it is a folder, a pipe or a device, no file: copy the pack here, and name it")
         archive = stack.enter_context(zipfile.ZipFile(file))
         members = _members(archive, file.stat().st_size)
         pack = _read_about(archive, members, file)
