@@ -13,8 +13,9 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -31,6 +32,7 @@ _OURS = re.compile(r"\.?phase-\d+")  # checkpoints, marks that keep them, and wh
 _SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")  # as `sent_name` has it
 _MARK = ".study"  # holds the identity of the study whose place it is
 DRIVER = ".driver"  # is locked by whoever drives that study
+_T = TypeVar("_T")
 _waits: ContextVar[Callable[[], None] | None] = ContextVar("waits", default=None)
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
@@ -86,10 +88,8 @@ class Place:
 
     def has(self, name: str) -> bool:
         """Tell whether there is a whole checkpoint of this name; raises as `upload`."""
-        answers: list[bool] = []
         files, path = self._at(f"{name}/{MANIFEST}")
-        _patiently(lambda: answers.append(_is_there(files, path)), f"{name} cannot be looked for at {self.root}")
-        return answers[0]
+        return _patiently(lambda: _is_there(files, path), f"{name} cannot be looked for at {self.root}")
 
     def pin(self, name: str) -> None:
         """Mark a checkpoint as one that `delete` leaves."""
@@ -112,9 +112,8 @@ class Place:
     def read(self, name: str) -> bytes:
         """Read such a file; raises as `upload`."""
         files, path = self._at(name)
-        answers: list[bytes] = []
-        _patiently(lambda: answers.append(files.cat_file(path)), f"{name} cannot be read from {self.root}", self.remote)
-        return answers[0]
+        read: bytes = _patiently(lambda: files.cat_file(path), f"{name} cannot be read from {self.root}", self.remote)
+        return read
 
     def remove_file(self, name: str) -> None:
         """Remove such a file; raises whatever the library behind a URL does."""
@@ -123,16 +122,8 @@ class Place:
 
     def phases(self, folder: str) -> list[int]:
         """Phases of which there is a checkpoint, oldest first; raises as `upload`, on a disk as the system does."""
-        names: list[str] = []
-        place = self._at(folder)
-
-        def look() -> None:
-            names[:] = _names(*place)
-
-        if self.remote:
-            _patiently(look, f"{folder} cannot be looked into at {self.root}")
-        else:
-            look()
+        look, what = partial(_names, *self._at(folder)), f"{folder} cannot be looked into at {self.root}"
+        names = _patiently(look, what) if self.remote else look()
         return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
 
     def score(self, name: str) -> float | None:
@@ -300,27 +291,25 @@ def heard_of(waits: Callable[[], None]) -> Iterator[None]:
         _waits.reset(token)
 
 
-def _answer(ask: Callable[[], None]) -> None:
+def _answer(ask: Callable[[], _T]) -> _T:
     """Ask a place, and wait for its answer so that others hear of it, if anybody is to."""
     if (waits := _waits.get()) is None:
-        ask()
-        return
-    answer: Future[None] = Future()
+        return ask()
+    answer: Future[_T] = Future()
 
     def asked() -> None:
         try:
-            ask()
-            answer.set_result(None)
+            answer.set_result(ask())
         except BaseException as err:  # noqa: BLE001  raised where it is waited for
             answer.set_exception(err)
 
     threading.Thread(target=asked, name="answer of a URL", daemon=True).start()
     while not wait([answer], _SILENT_S).done:
         waits()
-    answer.result()
+    return answer.result()
 
 
-def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None:
+def _patiently(act: Callable[[], _T], what: str, patient: bool = True) -> _T:
     """Try again for a minute or two what a network may fail; a place that is not there, or refuses, is told at once.
 
     Raises
@@ -328,16 +317,16 @@ def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None
     OSError
         Beginning with `what`, whatever the library behind the URL has raised; `PlaceAway` of what may come back.
     """
-    until = time.monotonic() + _LONG_S
-    for wait_s in (*(_WAITS_S if patient else ()), None):
+    until, waits = time.monotonic() + _LONG_S, iter(_WAITS_S if patient else ())
+    while True:
         try:
-            _answer(act)
-            return
+            return _answer(act)
         except WorkbenchError:
             raise
         except Exception as err:
             if isinstance(err, (FileNotFoundError, PermissionError)) or not patient:
                 raise OSError(f"{what}: {_why(err)}") from err
+            wait_s = next(waits, None)
             if wait_s is None or time.monotonic() > until:
                 raise PlaceAway(f"{what}: {_why(err)}") from err
             time.sleep(wait_s)

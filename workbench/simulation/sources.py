@@ -92,7 +92,8 @@ def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(settings["db"]) as kb:
-        frames, spec = kb[settings["name"]].frames(), kb[settings["name"]].spec
+        recorded = kb[settings["name"]]
+        frames, spec = recorded.frames(), recorded.spec
     phases = frames.phases.assign(score=frames.aim.sign * frames.phases["score"])  # simulated schedulers maximise
     if (most := size_of_record(spec, frames.size).n_phases) is not None:
         phases = phases[phases["phase"] < most]  # further ones were added by a person, to some trials

@@ -29,8 +29,8 @@ class OptunaSearcher:
     ``gp`` knows no unfinished trials, so it sees the latest score as the final one: later phases score higher, and it
     mistakes a trial that got far for a good one. Nor does it know conditions: it gives every hyperparameter a value,
     is shown it, and so learns where a hyperparameter changes nothing; one that a configuration of somebody else's lacks
-    is shown in the middle of its domain. What has not reported yet is shown as running; what
-    failed before it had, as failed, of which no sampler learns.
+    is shown in the middle of its domain. What has not reported yet is shown as running; what failed before it had, as
+    failed, of which no sampler learns.
 
     The history is shown anew for each suggestion, whose cost grows with the trials so far.
 

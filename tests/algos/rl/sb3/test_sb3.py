@@ -728,18 +728,22 @@ UNREAD = {
 }
 
 
-@pytest.mark.parametrize("kind", UNREAD)
-@pytest.mark.filterwarnings("ignore")
-def test_observations_that_sb3_cannot_read_are_refused_with_the_wrapper_that_helps(kind):
-    space, line = UNREAD[kind]
-    given = {"hyperparameters": SMALL_PPO, "env_kwargs": {"shown": space}, "normalize": kind == "normalised"}
-    says = f"^PPO cannot play SB3Spaces-v0: it shows {line}.*: put .*{FLATTEN}"
+def refused_and_played_flattened(says, **given):
     with pytest.raises(InvalidInput, match=says) as caught:
         SB3("PPO", "SB3Spaces-v0", **given)
     assert "\n" not in str(caught.value)
     trial = SB3("PPO", "SB3Spaces-v0", Budget(frames=32), min_games=1, wrappers=[FLATTEN], **given)({}, 0)
     assert trial.train_phase(silent)["games"] > 1
     trial.close()
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+@pytest.mark.filterwarnings("ignore")
+def test_observations_that_sb3_cannot_read_are_refused_with_the_wrapper_that_helps(kind):
+    space, line = UNREAD[kind]
+    given = {"hyperparameters": SMALL_PPO, "env_kwargs": {"shown": space}, "normalize": kind == "normalised"}
+    says = f"^PPO cannot play SB3Spaces-v0: it shows {line}.*: put .*{FLATTEN}"
+    refused_and_played_flattened(says, **given)
 
 
 @pytest.mark.parametrize("space", [spaces.Box(0, 1, (0,)), spaces.Sequence(spaces.Discrete(2))])
@@ -771,12 +775,7 @@ SMALL = spaces.Box(0, 255, (35, 60, 3), np.uint8)
 def test_pictures_too_small_for_sb3_s_convolutions_are_refused_before_a_trial_with_what_reads_them(space):
     given = {"hyperparameters": {**SMALL_PPO, "policy_kwargs": {}}, "env_kwargs": {"shown": space}}
     says = rf"shows pictures of shape \(.*\), and SB3's network for pictures reads 36 pixels a side .*: put .*{FLATTEN}"
-    with pytest.raises(InvalidInput, match=says) as caught:
-        SB3("PPO", "SB3Spaces-v0", **given)
-    assert "\n" not in str(caught.value)
-    trial = SB3("PPO", "SB3Spaces-v0", Budget(frames=32), min_games=1, wrappers=[FLATTEN], **given)({}, 0)
-    assert trial.train_phase(silent)["games"] > 1
-    trial.close()
+    refused_and_played_flattened(says, **given)
     if not isinstance(space, spaces.Dict):
         SB3("PPO", "SB3Spaces-v0", policy="MlpPolicy", **given)
         own = "stable_baselines3.common.torch_layers:FlattenExtractor"
