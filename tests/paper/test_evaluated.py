@@ -1,6 +1,7 @@
 """Evaluated agents: one is judged by its games, several by how they differ."""
 
 import json
+import math
 
 import pytest
 
@@ -21,6 +22,12 @@ def test_one_agent_is_judged_by_its_games(tmp_path) -> None:
     assert found.value == 19
     # Student's t of 29 degrees of freedom, 2.045, times 1.5 / sqrt(29): the spread was told of the games themselves
     assert (found.low, found.high) == (pytest.approx(18.430, abs=1e-3), pytest.approx(19.570, abs=1e-3))
+
+
+@pytest.mark.parametrize("games", [1, 30])
+def test_one_game_and_games_that_all_end_alike_are_no_certainty(games) -> None:
+    found = mean_score([{"mean": 21.0, "std": 0.0, "n_episodes": games}])
+    assert found == (21, -math.inf, math.inf)
 
 
 def test_of_several_agents_it_counts_how_they_differ(tmp_path) -> None:

@@ -183,6 +183,22 @@ def test_a_comparison_by_hand(tmp_path) -> None:
     ]
 
 
+def test_intervals_of_few_repetitions_reach_beyond_what_these_met(path) -> None:
+    """A draw from two repetitions lies between them, so that a bootstrap's 95 % would hold one mean in two."""
+    drawn = scenario(path, {label: SCHEDULERS[label] for label in ("full", "hypertrick")})
+    once, twice = (compare_held_out(drawn, n, shares=(0.1,)) for n in (1, 2))
+    for interval, regret in (
+        (twice.mean("full", 0.1), twice.regret["full"][:, 0]),
+        (twice.difference("full", "hypertrick"), (twice.regret["full"] - twice.regret["hypertrick"])[:, -1]),
+    ):
+        assert interval.low < regret.min() < regret.max() < interval.high
+    mean = once.mean("full", 0.1)
+    assert (mean.low, mean.high) == (-math.inf, math.inf)
+    assert once.table().loc["full", "10%"] == f"{mean.value:.3f} [none, none]"
+    assert once.summary("full")["regret"]["10%"] == {"value": mean.value, "low": None, "high": None}
+    assert once.summary("full")["worth"]["low"] is None
+
+
 def test_a_scheduler_s_own_smooth_is_its_own(path) -> None:
     """`Sure` averages its scores by itself; elsewhere ``smooth`` says how the choice is made, from the same race."""
     kinds = {

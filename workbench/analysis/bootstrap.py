@@ -1,5 +1,6 @@
 """How sure a median or a mean of few runs is: bootstrap intervals, seeded, and others that keep to their confidence."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -16,8 +17,9 @@ class Interval(NamedTuple):
     high: float
 
     def written(self, number: str) -> str:
-        """Write the three as ``value [low, high]``, each in a format such as ``.3f``."""
-        return f"{self.value:{number}} [{self.low:{number}}, {self.high:{number}}]"
+        """Write the three as ``value [low, high]``, each in a format such as ``.3f``; ``none`` is no limit."""
+        low, high = (f"{limit:{number}}" if math.isfinite(limit) else "none" for limit in (self.low, self.high))
+        return f"{self.value:{number}} [{low}, {high}]"
 
     def columns(self, name: str) -> dict[str, float]:
         """Give the three as columns of a table: `name`, and with ``_low`` and ``_high`` behind it."""

@@ -40,10 +40,15 @@ def evaluated(root: str | Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def mean_score(evaluations: Sequence[dict[str, Any]]) -> Interval:
-    """Give the mean with its 95 % interval: over agents where there are several, else over games."""
+    """Give the mean with its 95 % interval: over agents where there are several, else over games.
+
+    As of agents, one game and games that all ended alike give no limits: see `mean_of`.
+    """
     if len(evaluations) > 1:
         return mean_of([evaluation["mean"] for evaluation in evaluations])
     (one,) = evaluations
     n, mean = one["n_episodes"], one["mean"]
+    if n < 2 or not one["std"]:
+        return Interval(mean, -math.inf, math.inf)
     low, high = stats.t.interval(CONFIDENCE, n - 1, mean, one["std"] / math.sqrt(n - 1))
     return Interval(mean, float(low), float(high))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.analysis.bootstrap import Interval, mean_of
 from workbench.core.checks import POSITIVE
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.failures import short
@@ -18,7 +18,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.core.showing import so_many
 from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.comparison import RESAMPLES, check_scenario, spread_over_processes
+from workbench.simulation.comparison import check_scenario, spread_over_processes
 from workbench.simulation.curve_table import CurveTable
 from workbench.simulation.race import Race
 from workbench.simulation.scenario import Scenario
@@ -64,12 +64,12 @@ class HeldOut:
     held_out: int
 
     def mean(self, label: str, share: float | None = None) -> Interval:
-        """Give the mean regret at a budget, or at the study's end, with its 95 % bootstrap interval."""
-        return bootstrap_interval(self._at(label, share), "mean", resamples=RESAMPLES)
+        """Give the mean regret at a budget, or at the study's end, with its 95 % interval: see `mean_of`."""
+        return mean_of(self._at(label, share))
 
     def difference(self, label: str, other: str, share: float | None = None) -> Interval:
-        """Give the mean of the paired differences in regret, `label` - `other`, with its 95 % bootstrap interval."""
-        return bootstrap_interval(self._at(label, share) - self._at(other, share), "mean", resamples=RESAMPLES)
+        """Give the mean of the paired differences in regret, `label` - `other`, with its 95 % interval."""
+        return mean_of(self._at(label, share) - self._at(other, share))
 
     def table(self) -> "pd.DataFrame":
         """One row a scheduler: mean regret at every budget and at the end, ``mean [low, high]``, and the node time."""
@@ -83,12 +83,10 @@ class HeldOut:
         return pd.DataFrame.from_dict(rows, orient="index", columns=[*_titles(self.shares), "node time"])
 
     def summary(self, label: str) -> dict[str, Any]:
-        """Give everything about a scheduler in JSON's types, means with their intervals."""
+        """Give everything about a scheduler in JSON's types, means with their intervals; ``None`` is no limit."""
         budgets = zip(_titles(self.shares), [*self.shares, None], strict=True)
-        summary = {"regret": {title: dict(self.mean(label, share)._asdict()) for title, share in budgets}}
-        for name in ("claimed", "worth", "spent"):
-            summary[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=RESAMPLES)._asdict())
-        return summary
+        summary: dict[str, Any] = {"regret": {title: _plain(self.mean(label, share)) for title, share in budgets}}
+        return summary | {name: _plain(mean_of(getattr(self, name)[label])) for name in ("claimed", "worth", "spent")}
 
     def _at(self, label: str, share: float | None) -> Array:
         if label not in self.regret:
@@ -314,6 +312,11 @@ def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int)
             outcome = *known, study.race.now * speed / draw.whole
             by_label[label] = [*regret, *outcome]
     return by_label
+
+
+def _plain(interval: Interval) -> dict[str, float | None]:
+    """Name the three numbers; JSON holds no infinite ones."""
+    return {name: number if math.isfinite(number) else None for name, number in interval._asdict().items()}
 
 
 def _titles(shares: Sequence[float]) -> list[str]:

@@ -8,6 +8,7 @@ from tests.algos.search.arena import asked
 from tests.support import SPACE, MemoryLog, RandomTimes, virtual_executor
 from workbench.algos.search import (
     PBT,
+    CostAwareSearcher,
     FullRuns,
     HyperTrick,
     ListSearcher,
@@ -49,6 +50,14 @@ def test_one_candidate_by_hand() -> None:
     assert (again.trial, again.parent, again.phase, again.candidate) == (0, 0, 1, 0)
     assert verdicts(seeded.tell(Report(1, 1, 2.0))) == {1: "pause"}
     assert verdicts(seeded.tell(Report(0, 1, 2.0))) == {0: "stop", 1: "stop"}
+
+
+def test_a_seed_that_failed_makes_its_configuration_no_cheaper() -> None:
+    """Two configurations whose phases take as long: of the second, better one a single seed of three is left."""
+    seeded = asked(Seeded(FullRuns(searcher := CostAwareSearcher(SPACE), 2, 2), 3), 6)
+    for trial, score in enumerate([1.0, 1.0, 1.0, 2.0, math.nan, math.nan]):
+        seeded.tell(Report(trial, 0, score, failed=math.isnan(score), seconds=2.0))
+    assert searcher.front() == {1: (6.0, 0.75)}
 
 
 def test_a_repetition_that_its_scheduler_asks_for_belongs_to_the_candidate_it_repeats() -> None:

@@ -125,7 +125,7 @@ class Seeded:
         failed: dict[str, Any] = {"mode": "failed", "candidate": number}
         if candidate.settled:
             last = candidate.n_alive == 0
-            for judged, decision in self.scheduler.tell(candidate.joined(JUDGES[self.judged_by])).items():
+            for judged, decision in self.scheduler.tell(candidate.joined(JUDGES[self.judged_by], self.seeds)).items():
                 answers |= self._carry_out(self._candidates[judged], decision, report.trial)
                 if last and judged == candidate.inner:  # the candidate's reason is that of its last trial
                     failed = {**self._of_trial(0, decision.reason), **failed}
@@ -268,8 +268,12 @@ class _Candidate:
         else:
             self.reports[report.trial] = report
 
-    def joined(self, judge: Callable[[Sequence[float]], float]) -> Report:
-        """Join the trials' reports of this phase into the candidate's, a failure if there is none."""
+    def joined(self, judge: Callable[[Sequence[float]], float], seeds: int) -> Report:
+        """Join the trials' reports of this phase into the candidate's, a failure if there is none.
+
+        It takes the seconds of all its `seeds`: for one that failed the others stand, or a configuration that makes
+        some fail would be the cheaper for it.
+        """
         self.told = True
         if not self.reports:
             return Report(self.inner, self.phase, math.nan, failed=True)
@@ -278,7 +282,7 @@ class _Candidate:
         # the latest of each first: so that the last few, which PBT compares, are of all
         latest = zip_longest(*(reversed(report.returns) for report in reports))
         returns = tuple(value for some in reversed(list(latest)) for value in some if value is not None)
-        seconds = sum([report.seconds for report in reports])
+        seconds = sum([report.seconds for report in reports]) * (seeds / len(reports))
         return Report(self.inner, self.phase, judge([report.score for report in reports]), False, returns, seconds)
 
     def end(self) -> None:
