@@ -141,6 +141,7 @@ def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert "ulimit -n" in ran.stderr
+    assert not (tmp_path / "kb.db").exists()  # so that the study can be begun where there are more
 
 
 def test_what_a_study_writes_is_private_whatever_the_umask(tmp_path) -> None:

@@ -14,6 +14,7 @@ from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState
+from workbench.core.machine import allow_files
 from workbench.core.places import absolute_place
 from workbench.core.pool import refuse_daemonic
 from workbench.core.protocols import Event, Kind, Scheduler
@@ -50,6 +51,7 @@ class StudyRun(AttachedStudy):
         self.study = study = replace(study, db=self.db, checkpoints=absolute_place(study.checkpoints))
         if study.client is None:  # before anything is written
             refuse_daemonic("a study starts worker processes", "pass client=")
+            allow_files(study.nodes or 1)
             if study.gpus_per_slot is not None:
                 from workbench.cluster.gpus import gpus_for
 
