@@ -23,7 +23,7 @@ from workbench.cluster.steady import keep_time
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, allow_files, cores_a_slot
-from workbench.core.pool import block_interrupts, refuse_daemonic, without_main
+from workbench.core.pool import block_interrupts, refuse_without_processes, without_main
 
 _LOOK_S = 5.0
 _ENDING_S = 1.0
@@ -124,7 +124,7 @@ def local_client(
     """
     if not whole(1).fits(nodes):
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
-    refuse_daemonic("a cluster starts worker processes", "connect to one that is up, Client('tcp://…')")
+    refuse_without_processes("a cluster starts worker processes", "connect to one that is up, Client('tcp://…')")
     allow_files(nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if not os.environ.get(name)}
     with _HELD:
