@@ -1,6 +1,7 @@
 """Processes to compute in: what an interrupt leaves of them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from multiprocessing import current_process, get_context, spawn
 
 import pytest
 
+from tests.support import FROM_HERE
 from workbench.core.errors import InvalidInput
-from workbench.core.pool import deaf, process_pool, refuse_daemonic, without_main
+from workbench.core.pool import deaf, process_pool, refuse_without_processes, without_main
 
 WAITING = r"""
 import os
@@ -165,7 +167,23 @@ def test_of_two_that_begin_processes_without_the_script_the_first_to_end_takes_n
 def test_a_process_that_may_start_none_is_told_so(monkeypatch) -> None:
     said = r"^work is spread, and this process may start none \(it is daemonic.* or spread none$"
     with get_context("fork").Pool(1) as pool, pytest.raises(InvalidInput, match=said):
-        pool.apply(refuse_daemonic, ("work is spread", "spread none"))
+        pool.apply(refuse_without_processes, ("work is spread", "spread none"))
     monkeypatch.setitem(current_process()._config, "daemon", True)
     with pytest.raises(InvalidInput, match=r"daemonic.* or compute in this one alone \(processes=1\)$"):
         process_pool(2)
+
+
+@pytest.mark.parametrize("option", ["ro", "size=4k"])
+def test_where_the_system_makes_no_semaphore_it_is_said(option) -> None:
+    """As in a container without /dev/shm, or with one that is full."""
+    there = f"mount -t tmpfs -o {option} none /dev/shm && (cat /dev/zero > /dev/shm/full || true)"
+    if subprocess.run(["unshare", "-m", "sh", "-c", there], capture_output=True).returncode:
+        pytest.skip("mounting a disk needs root")
+    script = "from workbench.core.pool import process_pool; process_pool(2)"
+    ran = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f'{there}; exec "$@"', "sh", sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **FROM_HERE},
+    )
+    assert re.search(r"InvalidInput: several processes .* need semaphores.*: see to /dev/shm,.* or compute", ran.stderr)

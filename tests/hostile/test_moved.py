@@ -141,6 +141,26 @@ def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert "ulimit -n" in ran.stderr
+    assert not (tmp_path / "kb.db").exists()  # so that the study can be begun where there are more
+
+
+def test_where_the_system_makes_no_semaphore_no_study_is_begun(tmp_path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    there = "mount -t tmpfs -o ro none /dev/shm"
+    if subprocess.run(["unshare", "-m", "sh", "-c", there], capture_output=True).returncode:
+        pytest.skip("mounting a disk needs root")
+    command = [sys.executable, "-m", "workbench", "run", str(tmp_path / "study.toml"), "--db", str(tmp_path / "kb.db")]
+    ran = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f'{there}; exec "$@"', "sh", *command],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **FROM_HERE},
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1, ran.stderr
+    assert "see to /dev/shm" in ran.stderr
+    assert not (tmp_path / "kb.db").exists()
 
 
 def test_what_a_study_writes_is_private_whatever_the_umask(tmp_path) -> None:

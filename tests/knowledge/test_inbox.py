@@ -5,7 +5,7 @@ import os
 import re
 import uuid
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import SPACE, RandomTimes, virtual_executor
+from tests.support import SPACE, RandomTimes, small_disk, virtual_executor
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Kind
 from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, delete, driver_of
@@ -233,6 +233,19 @@ def test_what_is_asked_while_nobody_drives_the_study_is_said_to_wait(tmp_path) -
     assert said[0].filename == __file__
     with pytest.warns(UserWarning, match="nobody drives study 'one': there is nothing to stop$"):
         controls.stop_study()
+
+
+def test_a_request_that_the_disk_does_not_take_is_told_and_leaves_nothing(tmp_path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        db = disk / "kb.db"
+        with closing(StudyLog(db, "one", {})):
+            with (disk / "full").open("wb", buffering=0) as full, suppress(OSError):
+                while True:
+                    full.write(bytes(4096))
+            said = r"^study 'one' cannot be asked to pause beside .*/kb.db \(No space left .*\): make space there$"
+            with pytest.raises(StudyError, match=said):
+                Controls(db, "one").pause(0)
+            assert [*inbox_path(db, "one").iterdir()] == []
 
 
 def test_a_note_that_comes_while_another_is_written_down_is_not_left_waiting(tmp_path, monkeypatch) -> None:

@@ -1,7 +1,10 @@
 """What another version of the workbench wrote: files are refused in one line, settings new since do no harm."""
 
+import os
 import sqlite3
 from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -95,3 +98,33 @@ def test_a_file_on_the_way_and_one_too_short_for_a_database_are_refused_and_left
     ):
         use(text)
     assert text.read_text() == "x"
+
+
+@pytest.mark.parametrize("use", [KnowledgeBase, check, names_taken, lambda path: StudyLog(path, "one", {})])
+def test_a_path_longer_than_sqlite_opens_is_refused_and_nothing_made(tmp_path, use) -> None:
+    longest = tmp_path.joinpath(*["d" * 100] * 5)
+    longest = longest.with_name("d" * (504 - len(os.fsencode(longest.parent / "x" / "kb.db")) + 1)) / "kb.db"
+    StudyLog(longest, "one", {}).close()
+    one_more = longest.with_name("kb2.db")
+    with pytest.raises(
+        DatabaseError, match=f"^{one_more} is a path of 505 bytes, and SQLite opens 504 at most: choose"
+    ):
+        use(one_more)
+    assert not one_more.exists()
+
+
+@pytest.mark.parametrize("use", [KnowledgeBase, check, names_taken, lambda path: StudyLog(path, "one", resume=True)])
+def test_another_user_s_file_is_told_in_one_line(use) -> None:
+    with TemporaryDirectory() as folder:  # which that user may look into
+        path = Path(folder, "kb.db")
+        StudyLog(path, "one", {}).close()
+        os.chmod(folder, 0o755)
+        os.chmod(path, 0)
+        before = os.geteuid()
+        if not before:
+            os.seteuid(65534)
+        try:
+            with pytest.raises(DatabaseError, match=r"kb.db cannot be opened with .* \(unable .*\): see to the rights"):
+                use(path)
+        finally:
+            os.seteuid(before)

@@ -1,6 +1,7 @@
 """The log, as its writer keeps it: whole appends, one driver a study."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -58,6 +59,18 @@ def test_an_append_is_whole_or_not_at_all(db) -> None:
     log.append([Event(Kind.STUDY_STARTED, 0.0)])
     assert len(log.events()) == 1
     log.close()
+
+
+def test_a_file_that_is_damaged_while_it_is_written_to_is_told_in_one_line(db) -> None:
+    with closing(StudyLog(db, "one", {})) as log:
+        log.append(a_study()[:3])
+        with closing(sqlite3.connect(db)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with db.open("r+b") as file:
+            file.seek(100)  # behind what tells whose file it is
+            file.write(b"\xff" * (db.stat().st_size - 100))
+        with pytest.raises(DatabaseError, match=r"kb.db was damaged while it was written to \(.*\): restore a backup"):
+            log.append(a_study()[3:5])
 
 
 def test_two_studies_share_a_file_and_two_drivers_do_not_share_a_study(db) -> None:

@@ -110,6 +110,9 @@ def test_a_password_in_a_url_is_not_said_again(db, capsys, monkeypatch) -> None:
 def test_a_file_whose_url_would_stand_for_another_is_refused(to) -> None:
     with pytest.raises(InvalidInput, match=r"which\.db has a \?, at which .* ends: choose another place"):
         exporter_of(to, "a?b/which.db")
+    with pytest.raises(InvalidInput, match=r"which\.db has a %20, which .* for another letter: choose another place"):
+        exporter_of(to, "My%20Project/which.db")
+    assert exporter_of(to, "20%/which.db").place == "sqlite:///20%/which.db"
     assert exporter_of(to, "sqlite:///which.db?timeout=5")
 
 
@@ -125,6 +128,15 @@ def test_a_file_that_holds_something_else_is_left_as_it_was(db, to, place) -> No
     pytest.importorskip(to)
     with pytest.raises(InvalidInput, match=r"kb\.db holds something else: choose another place"):
         export(db, "exported", to, place.format(db))
+    assert len(trials_of(db).trials) == 8
+
+
+def test_a_url_is_looked_into_where_the_tool_will_write(db) -> None:
+    pytest.importorskip("optuna")
+    if pytest.importorskip("sqlalchemy").make_url("sqlite:///%62").database != "b":
+        pytest.skip("this version takes a path as it is")
+    with pytest.raises(InvalidInput, match=r"kb\.db holds something else: choose another place"):
+        export(db, "exported", "optuna", f"sqlite:///{db.parent}/k%62.db")
     assert len(trials_of(db).trials) == 8
 
 

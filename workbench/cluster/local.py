@@ -2,7 +2,6 @@
 
 import logging
 import os
-import resource
 import signal
 import threading
 import time
@@ -23,8 +22,8 @@ from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.cluster.steady import keep_time
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
-from workbench.core.machine import CORES, cores_a_slot
-from workbench.core.pool import block_interrupts, refuse_daemonic, without_main
+from workbench.core.machine import CORES, allow_files, cores_a_slot
+from workbench.core.pool import block_interrupts, refuse_without_processes, without_main
 
 _LOOK_S = 5.0
 _ENDING_S = 1.0
@@ -36,7 +35,6 @@ _BEFORE = "distributed.nanny.pre-spawn-environ"
 _PAGES = "distributed.scheduler.http.routes"
 _QUIET = logging.ERROR
 _SCHEDULER = logging.getLogger("distributed.scheduler")
-_FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
 _SOCKET_PATH = 70  # characters of a temporary folder's path above which a socket in it gets too long a name
 
 
@@ -126,8 +124,8 @@ def local_client(
     """
     if not whole(1).fits(nodes):
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
-    refuse_daemonic("a cluster starts worker processes", "connect to one that is up, Client('tcp://…')")
-    _allow_files(_FILES + _FILES_A_NODE * nodes)
+    refuse_without_processes("a cluster starts worker processes", "connect to one that is up, Client('tcp://…')")
+    allow_files(nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if not os.environ.get(name)}
     with _HELD:
         with _pages(dashboard):
@@ -245,17 +243,6 @@ class _Held:
 
 
 _HELD, _STARTING = _Held(), threading.Lock()
-
-
-def _allow_files(needed: int) -> None:
-    """Raise this process's limit on open files as far as it may be raised; what needs more is said beforehand."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        raise InvalidInput(
-            f"a cluster here takes about {needed} open files, the limit is {hard}: raise it (ulimit -n), or lower nodes"
-        )
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 @contextmanager

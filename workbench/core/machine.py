@@ -1,16 +1,19 @@
-"""What this process may use of its machine: cores and memory, as its control group and its affinity allow."""
+"""What this process may use of its machine: cores and memory as its control group and affinity allow, open files."""
 
 import os
+import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from workbench.core.errors import InvalidInput
 from workbench.core.showing import so_many
 
 CORES = "WORKBENCH_CORES"
 """Environment variable: how many cores one slot of the cluster that this process belongs to may count on."""
 
 _SLOT_BYTES = 1 << 30  # a trial with torch and its emulators takes about half of it
+_FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts a cluster
 _ROOT = Path("/")
 
 
@@ -49,6 +52,24 @@ def cores_a_slot(slots: int | None = None) -> int:
     if slots is None:
         return max(1, int(given)) if (given := os.environ.get(CORES, "")).isdecimal() else cores()
     return max(1, cores() // slots)
+
+
+def allow_files(nodes: int) -> None:
+    """Raise this process's limit on open files, as far as it may be raised, to what a cluster of so many nodes takes.
+
+    Raises
+    ------
+    InvalidInput
+        It may not be raised so far.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = _FILES + _FILES_A_NODE * nodes
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise InvalidInput(
+            f"a cluster here takes about {needed} open files, the limit is {hard}: raise it (ulimit -n), or lower nodes"
+        )
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def layout(slots: int) -> str:

@@ -40,14 +40,14 @@ def process_pool(
     InvalidInput
         This process is daemonic.
     """
-    refuse_daemonic("several processes are to compute", "compute in this one alone (processes=1)")
+    refuse_without_processes("several processes are to compute", "compute in this one alone (processes=1)")
     _begin_tracker()
     given = (begin, arguments)
     return _Pool(processes, mp_context=get_context(method), initializer=_begin, initargs=given)
 
 
-def refuse_daemonic(what: str, instead: str) -> None:
-    """Refuse what starts processes where multiprocessing lets none be started.
+def refuse_without_processes(what: str, instead: str) -> None:
+    """Refuse what starts processes where none can be started.
 
     Parameters
     ----------
@@ -59,13 +59,20 @@ def refuse_daemonic(what: str, instead: str) -> None:
     Raises
     ------
     InvalidInput
-        This process is daemonic.
+        This process is daemonic, which multiprocessing lets start none, or the system makes them no semaphore.
     """
     if current_process().daemon:
         raise InvalidInput(
             f"{what}, and this process may start none (it is daemonic, as those of multiprocessing.Pool are): use "
             f"concurrent.futures.ProcessPoolExecutor or Process(daemon=False), or {instead}"
         )
+    try:
+        get_context("fork").Lock()  # without an own process to clear up after it
+    except OSError as err:
+        raise InvalidInput(
+            f"{what}, which need semaphores, and the system makes none ({err.strerror}): see to /dev/shm, where they "
+            f"are, or {instead}"
+        ) from None
 
 
 @contextmanager

@@ -48,22 +48,36 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     InvalidInput
         The trial is no number, or something else is what no request can hold.
     DatabaseError, StudyError
-        There is no such knowledge base, or no such study in it.
+        There is no such knowledge base, or no such study in it; or the request cannot be written beside it.
     """
     if trial is not None and not (number := whole(0)).fits(trial):
         raise InvalidInput(f"{action} takes the number of a trial, {number.words}, got {trial!r}")
     with KnowledgeBase(db) as kb:
         identity = kb[study].identity  # a name that is mistaken makes no folder
     text = json.dumps({"study": identity, "action": action, "trial": trial, "data": data}, default=_plain)
-    folder = inbox_path(db_path(db), study)
+    try:
+        return _put(inbox_path(db_path(db), study), text)
+    except OSError as err:
+        do = "see to the rights there" if isinstance(err, PermissionError) else "make space there"
+        if action == "stop study" and (driver := driver_of(db_path(db), study)) is not None:
+            do += f", or end {driver}"
+        asked = f"study {study!r} cannot be asked to {action.removesuffix(' study')} beside {db}"
+        raise StudyError(f"{asked} ({err.strerror}): {do}") from None
+
+
+def _put(folder: Path, text: str) -> str:
+    """Put a request into its folder, whole or not at all; give its id."""
     folder.mkdir(mode=0o700, exist_ok=True)
     newest = max((int(file.name[:20]) for file in folder.glob("*.json") if file.name[:20].isdecimal()), default=0)
     stamp = max(time.time_ns(), newest + 1)  # the clock may have been set back since the last request
     request = f"{stamp:020}-{uuid.uuid4().hex[:8]}"
     part = folder / f".{request}.part"
-    with open(part, "w", encoding="utf-8", opener=private) as file:
-        file.write(text)
-    os.replace(part, folder / f"{request}.json")
+    try:
+        with open(part, "w", encoding="utf-8", opener=private) as file:
+            file.write(text)
+        os.replace(part, folder / f"{request}.json")
+    finally:
+        part.unlink(missing_ok=True)
     return request
 
 

@@ -14,6 +14,7 @@ VERSION = 2
 """Schema version, kept in SQLite's ``user_version``."""
 
 _WAIT_S = 60  # for another's lock
+_LONGEST_PATH = 504  # bytes that SQLite opens: 512, less what it puts after the names of files beside
 _HEADER = 100  # bytes that every database begins with; SQLite takes some shorter files for empty ones
 _APPLICATION = 0x574B4248  # SQLite's application_id: tells our files from other people's
 
@@ -89,7 +90,8 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         raise DatabaseError(f"{path} cannot be made ({err.strerror}): choose another place") from None
     if path.stat().st_nlink > 1:
         raise DatabaseError(f"{path} has several names (hard links), which SQLite cannot keep apart: use a copy")
-    connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+    with database_errors(path):
+        connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         with database_errors(path):
             if _is_empty(connection):
@@ -113,6 +115,9 @@ def refuse_what_is_none(path: Path) -> None:
         raise DatabaseError(f"{path} is a folder, and a knowledge base is a file: name one in it, {file}")
     for above in filter(Path.is_file, path.parents):
         raise DatabaseError(f"there can be no knowledge base at {path}, for {above} is a file: choose another path")
+    if (n := len(os.fsencode(os.path.realpath(path)))) > _LONGEST_PATH:
+        what = f"{path} is a path of {n} bytes, and SQLite opens {_LONGEST_PATH} at most"
+        raise DatabaseError(f"{what}: choose a shorter one")
     with suppress(FileNotFoundError):
         if path.is_file() and 0 < path.stat().st_size < _HEADER:
             what = f"{path} cannot be read as a knowledge base (it is shorter than any)"
@@ -140,7 +145,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     refuse_what_is_none(path)
     if not path.is_file():
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with db={str(path)!r}")
-    connection = _connect_for_reading(path)
+    with database_errors(path):  # as of another user's file
+        connection = _connect_for_reading(path)
     try:
         with database_errors(path):
             if _is_empty(connection):

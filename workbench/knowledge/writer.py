@@ -108,22 +108,9 @@ class StudyLog:
                     self._insert(rows, points)
                     newest = self._newest()
                 self._last = newest
-            except sqlite3.OperationalError as err:
+            except sqlite3.DatabaseError as err:
                 self._names = known  # what was added to them is not in the file
-                if err.sqlite_errorcode == sqlite3.SQLITE_FULL:
-                    raise DiskFull(f"no space left to write to {self._path} ({err}): make space") from None
-                if err.sqlite_errorcode in FULL:
-                    what = f"{self._path} cannot be written to ({err})"
-                    raise DiskFull(f"{what}: make space, or see to the disk") from None
-                if err.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
-                    raise DatabaseError(
-                        f"{self._path} cannot be written to ({err}): see to the disk, then resume"
-                    ) from None
-                if err.sqlite_errorcode & 0xFF in HELD:
-                    raise LogHeld(
-                        f"{self._path} was held by another process for too long ({err}): end that, then resume"
-                    ) from None
-                raise
+                raise _why_unwritten(self._path, err) from None
 
     def check_there(self) -> None:
         """Raise `DatabaseError` if the file has been deleted, moved or replaced since it was opened."""
@@ -209,6 +196,23 @@ class StudyLog:
             row = self._connection.execute("SELECT id FROM metric_names WHERE name = ?", (name,)).fetchone()
             self._names[name] = int(row[0])
         return self._names[name]
+
+
+def _why_unwritten(path: Path, err: sqlite3.DatabaseError) -> Exception:
+    """Tell what keeps an append out of the file; what is no fault of file or disk is given back."""
+    code = getattr(err, "sqlite_errorcode", 0)
+    kind = code & 0xFF  # the low byte, whatever the occasion
+    if code == sqlite3.SQLITE_FULL:
+        return DiskFull(f"no space left to write to {path} ({err}): make space")
+    if code in FULL:
+        return DiskFull(f"{path} cannot be written to ({err}): make space, or see to the disk")
+    if kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):  # of what is beside it
+        return DatabaseError(f"{path} cannot be written to ({err}): see to the disk, then resume")
+    if kind in HELD:
+        return LogHeld(f"{path} was held by another process for too long ({err}): end that, then resume")
+    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DatabaseError(f"{path} was damaged while it was written to ({err}): restore a backup, then resume")
+    return err
 
 
 class transaction:  # noqa: N801  a context manager, used like a function

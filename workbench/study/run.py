@@ -14,8 +14,9 @@ from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState
+from workbench.core.machine import allow_files
 from workbench.core.places import absolute_place
-from workbench.core.pool import refuse_daemonic
+from workbench.core.pool import refuse_without_processes
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.record import RUN_SETTINGS, last_end, provenance
 from workbench.core.resume import refuse_another, take_up, warn_of_new_code
@@ -49,7 +50,8 @@ class StudyRun(AttachedStudy):
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
         self.study = study = replace(study, db=self.db, checkpoints=absolute_place(study.checkpoints))
         if study.client is None:  # before anything is written
-            refuse_daemonic("a study starts worker processes", "pass client=")
+            refuse_without_processes("a study starts worker processes", "pass client=")
+            allow_files(study.nodes or 1)
             if study.gpus_per_slot is not None:
                 from workbench.cluster.gpus import gpus_for
 

@@ -162,6 +162,9 @@ def storage_url(place: str) -> str:
         return place
     if "?" in place:
         raise InvalidInput(f"{place} has a ?, at which a database's URL ends: choose another place for the export")
+    if code := re.search("%[0-9A-Fa-f]{2}", place):
+        what = f"{place} has a {code[0]}, which a database's URL has for another letter"
+        raise InvalidInput(f"{what}: choose another place for the export")
     return f"sqlite:///{place}"
 
 
@@ -175,8 +178,10 @@ def own_database(url: str, table: str) -> None:
     table : str
         A table that the tool makes in every database of its own.
     """
-    named = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", url)
-    if named is None or not (path := Path(named[1])).is_file():
+    if not re.match(r"sqlite(?:\+\w+)?:///[^?]", url):
+        return
+    path = Path(import_module("sqlalchemy").make_url(url).database)  # as the tool reads it
+    if not path.is_file():
         return
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:

@@ -12,7 +12,7 @@ import cloudpickle
 from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost
 from workbench.core.measured import one_line
-from workbench.core.pool import deaf, refuse_daemonic, without_main
+from workbench.core.pool import deaf, refuse_without_processes, without_main
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 from workbench.core.script import pickled
 
@@ -40,7 +40,9 @@ class LocalGang:
     """
 
     def __init__(self, factory: GangFactory, config: Config, seed: int, host: str = HOST) -> None:
-        refuse_daemonic("a gang starts a process for each of its other ranks", "have one rank alone (n_ranks=1)")
+        refuse_without_processes(
+            "a gang starts a process for each of its other ranks", "have one rank alone (n_ranks=1)"
+        )
         self._host = host
         self.chief: Any = factory.rank(config, seed, 0)
         self._lines: list[Connection] = []
