@@ -50,6 +50,7 @@ _STUDY: Mapping[Kind, str] = {
     Kind.STUDY_ENDED: "ended",
     Kind.STUDY_INTERRUPTED: "interrupted",
 }
+_OFF_SLOT = (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 
 
 @dataclass(slots=True)
@@ -99,6 +100,13 @@ def standing_in(study: str, trial: str, *, in_phase: bool) -> str:
     if study == "paused":
         return trial if in_phase else TrialState.SET_ASIDE.value
     return "cut off"
+
+
+def leaves_slot(event: Event, ledger: "Ledger") -> bool:
+    """Tell whether a trial leaves its slot with the last event taken in; set aside, it does though it was let go on."""
+    if event.kind is not Kind.DECISION or event.trial is None:
+        return event.kind in _OFF_SLOT
+    return ledger.paused or ledger.state(event.trial) is not TrialState.RUNNING
 
 
 class Ledger:
