@@ -114,6 +114,18 @@ def test_the_schedule_of_every_member(frames, known) -> None:
     assert best_trial(table.assign(score=unscored)) == 3
 
 
+def test_a_trial_that_was_extended_is_its_member_no_more_where_that_goes_on_as_another() -> None:
+    """Trial 2 runs on for a person, beside trial 3 that its member is now; further than any, and not as well."""
+    extends = Event(Kind.INTERVENTION, 13.0, 2, data={"action": "extend", "accepted": True, "phases": 4})
+    beyond = [event for k in range(4) for event in _phase(33.0 + k, 34.0 + k, 2, k + 1, 2, 7.5)]
+    frames = frames_of(sorted([*EVENTS, extends, *beyond], key=lambda event: event.at))
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    table = schedules(known, frames.trials, frames.phases, ["x"])
+    of_member = table[table["member"] == 2]
+    assert of_member[["phase", "trial", "score"]].to_numpy().tolist() == [[0, 2, 1.0], [1, 3, 7.0], [2, 3, 8.0]]
+    assert best_trial(table[table["member"] != 1]) == 3
+
+
 def test_of_two_heirs_of_one_donor_each_goes_on_where_its_own_member_was() -> None:
     """Who is behind is asked for first, though it was stopped later."""
     events = [

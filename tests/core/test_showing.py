@@ -1,6 +1,6 @@
 from dataclasses import dataclass, field
 
-from workbench.core.showing import setting, settings_html, so_many
+from workbench.core.showing import four_digits, reason_text, setting, settings_html, so_many
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -53,6 +53,13 @@ def test_what_is_counted_is_one_or_several() -> None:
 def test_a_number_with_a_fraction_is_cut_to_four_digits_or_as_many_more_as_keep_it_from_a_whole_one() -> None:
     told = {0.123456: "0.1235", 0.99999: "0.99999", 0.99999999999: "0.99999999999", 126.99203: "126.99"}
     assert [setting(value) for value in (*told, 65540.0, 2.0**60)] == [*told.values(), "65540", "1.153e+18"]
+
+
+def test_scores_of_thousands_are_told_in_full_as_on_a_page() -> None:
+    told = {10889.4: "10889", 10894.6: "10895", -54321.2: "-54321", 999.96: "1000", 99999.96: "100000"}
+    told |= {999_999.6: "1e+06", 0.00012341: "0.0001234", 2.0: "2", float("nan"): "nan"}
+    assert [four_digits(value) for value in told] == [*told.values()]
+    assert reason_text({"mode": "below", "score": 10889.4, "of": 10894.6}) == "below: score 10889, of 10895"
 
 
 def test_settings_are_shown_escaped_and_those_within_show_themselves() -> None:

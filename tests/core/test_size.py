@@ -20,6 +20,7 @@ from workbench import (
     HyperTrick,
     KnowledgeBase,
     ListSearcher,
+    MedianStopping,
     RandomSearcher,
     Study,
     SuccessiveHalving,
@@ -191,6 +192,18 @@ def test_trials_that_are_lost_run_no_more() -> None:
     lost.append(Event(Kind.TRIAL_STOPPED, 2.0, 1, 1, data={"by": "person"}))
     assert Ledger(lost).phases_left(size) == (1, 1)
     assert Ledger(lost).expected_phases(size) == 3
+
+
+def test_trials_that_are_stopped_early_run_no_more() -> None:
+    """How many phases the median saves is not known beforehand, and is once it has stopped a trial."""
+    size = size_of(MedianStopping(RandomSearcher(SPACE), 12, 5))
+    log = simulate(MedianStopping(RandomSearcher(SPACE), 12, 5), slots=1)
+    stops = [place for place, event in enumerate(log) if event.data.get("verdict") == "stop"]
+    phases = [log[place].phase + 1 for place in stops]
+    assert sum(phases) < size.expected_phases == 60
+    for over, place in enumerate(stops, 1):
+        assert Ledger(log[: place + 1]).phases_left(size) == (60 - 5 * over,) * 2
+    assert Ledger(log).expected_phases(size) == sum(phases)
 
 
 def test_those_that_go_on_in_any_case_are_no_more_than_can() -> None:

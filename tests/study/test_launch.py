@@ -4,6 +4,7 @@ import io
 import os
 import re
 import signal
+import termios
 import textwrap
 import threading
 from dataclasses import replace
@@ -17,6 +18,7 @@ from tests.support import SPACE, Deterministic, Waits
 from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 from workbench.knowledge import StudyLog, backup, carry, delete, driver_of, output_path
 from workbench.knowledge.inbox import inbox_path
 
@@ -241,3 +243,46 @@ def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
     assert run.follow(out=said) is run
     assert "trials: 2, 2 started, 2 ended · phases: 4" in said.getvalue().splitlines()[-1]
     assert "driven" not in repr(run)
+
+
+def _seen(told: str, columns: int) -> str:
+    """Give what a terminal shows of what it was told, its rows joined."""
+    rows, row, column = [""], 0, 0
+    for n, goes_up, sign in re.findall(r"\x1b\[(\d*)(?:(A)|[JK])|(.)", told, re.DOTALL):
+        if goes_up:
+            row -= int(n)
+        elif sign == "\r":
+            column = 0
+        elif not sign:
+            rows[row:] = [rows[row][:column]]
+        else:
+            if sign == "\n" or column == columns:
+                row, column = row + 1, 0
+                rows += [""] * (row == len(rows))
+            if sign != "\n":
+                rows[row] = rows[row][:column] + sign + rows[row][column + 1 :]
+                column += 1
+    return "".join(rows)
+
+
+def test_on_a_narrow_terminal_a_line_of_several_rows_is_replaced_too(tmp_path) -> None:
+    log = StudyLog(db := tmp_path / "kb.db", "narrow", {})
+    begins = Event(Kind.STUDY_STARTED, 0.0, data={"size": Size(16, 16, 4, 40.0).to_json()})
+    log.append([begins, runs(1.0, 0, {"lr": 1.0})])
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (24, 40))
+    told = b""
+    with open(ours, "rb", buffering=0) as screen, open(theirs, "w", encoding="utf-8") as out:
+        run = AttachedStudy(db, "narrow")
+        following = threading.Thread(target=run.follow, args=(0.01, out), daemon=True)
+        following.start()
+        while told.count(b"trials:") < 3:
+            told += screen.read(4096)
+        log.append([Event(Kind.STUDY_ENDED, 2.0)])
+        log.close()
+        while not told.endswith(b"phases: 0\r\n"):
+            told += screen.read(4096)
+        following.join()
+    seen = _seen(told.decode(), 40)
+    assert seen.count("trials:") == 1
+    assert seen.endswith("trials: 16, 1 started, 0 ended · phases: 0")

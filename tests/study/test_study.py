@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from tests.events import begun, ended, judged, runs
 from tests.simulated import Clocked
 from tests.support import FROM_HERE, SPACE, Deterministic, RandomTimes, Waits, small_disk
 from workbench import (
@@ -909,11 +910,22 @@ def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew(tmp_path
     for at, trial, frames, expected in seen:  # trial 0 begins its phase again meanwhile
         metrics = {"frames": float(frames), "loss": 1.0}
         assert rate(Event(Kind.PROGRESS, float(at), trial, 0, trial, {"metrics": metrics})) == expected
-    ended = Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": 1.0, "metrics": {"frames": 600.0}})
-    assert rate(ended, Event(Kind.DECISION, 9.0, 0, 0, data={"verdict": "stop", "mode": "m"})) == 20
+    assert rate(ended(9.0, 0, 0, 0, 1.0, frames=600.0), judged(9.0, 0, 0, "stop", "m")) == 20
     late = Event(Kind.PROGRESS, 9.5, 0, 0, 0, {"metrics": {"frames": 700.0}})
     assert rate(late) == 20
     assert rate(Event(Kind.PHASE_FAILED, 10.0, 1, 0, 1, {"error": "died"})) == 0
+
+    def reports(at: float, phase: int, frames: float) -> Event:
+        return Event(Kind.PROGRESS, at, 2, phase, 0, {"metrics": {"frames": frames}})
+
+    pauses, resumes = (
+        Event(Kind.INTERVENTION, at, data={"action": f"{what} study", "accepted": True})
+        for at, what in ((13.5, "pause"), (100.0, "resume"))
+    )
+    assert rate(runs(10.0, 2, {}), begun(10.0, 2, 0), reports(12.0, 0, 100.0), reports(13.0, 0, 200.0)) == 100
+    assert rate(pauses, ended(14.0, 2, 0, 0, 1.0, frames=300.0), judged(14.0, 2, 0, "continue", "m")) == 0
+    assert rate(resumes, begun(100.0, 2, 1), reports(101.0, 1, 400.0)) == 0  # it did not run since it was last heard
+    assert rate(reports(102.0, 1, 500.0)) == 100
     feed.close()
     log.close()
 

@@ -99,10 +99,13 @@ def schedules(
     -------
     DataFrame
         One row a member and phase completed, in that order: member, phase, trial, founder, started_s, ended_s (seconds
-        on the study's clock), score, then a column a hyperparameter.
+        on the study's clock), score, then a column a hyperparameter. Phases by which a person extended a trial are left
+        out from where its member went on as another.
     """
     ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "started_s", "ended_s", "score"]]
     joined = ended.astype({"trial": int, "phase": int}).merge(lineage[["trial", "member", "founder"]], on="trial")
+    went_on = lineage.dropna(subset=["previous"]).astype({"previous": int}).set_index("previous")["first_phase"]
+    joined = joined[~(joined["phase"] >= joined["trial"].map(went_on))]
     joined = joined.merge(trials[["trial", *hyperparameters]].astype({"trial": int}), on="trial")
     columns = ["member", "phase", "trial", "founder", "started_s", "ended_s", "score", *hyperparameters]
     return joined[columns].sort_values(["member", "phase"], kind="stable", ignore_index=True)

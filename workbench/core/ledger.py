@@ -50,6 +50,7 @@ _STUDY: Mapping[Kind, str] = {
     Kind.STUDY_ENDED: "ended",
     Kind.STUDY_INTERRUPTED: "interrupted",
 }
+_OFF_SLOT = (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 
 
 @dataclass(slots=True)
@@ -99,6 +100,13 @@ def standing_in(study: str, trial: str, *, in_phase: bool) -> str:
     if study == "paused":
         return trial if in_phase else TrialState.SET_ASIDE.value
     return "cut off"
+
+
+def leaves_slot(event: Event, ledger: "Ledger") -> bool:
+    """Tell whether a trial leaves its slot with the last event taken in; set aside, it does though it was let go on."""
+    if event.kind is not Kind.DECISION or event.trial is None:
+        return event.kind in _OFF_SLOT
+    return ledger.paused or ledger.state(event.trial) is not TrialState.RUNNING
 
 
 class Ledger:
@@ -324,7 +332,7 @@ class Ledger:
             fewest = max((size.n_configs or 0) - self.n_asked, 0)  # further trials may go on as they are
             within = (trial for trial in at_work if trial.state is TrialState.RUNNING and trial.due == trial.phase)
             fewest += sum(not trial.own for trial in within)
-            low = high = max(size.expected_phases - self._phases_heard, float(fewest))
+            low = high = min(max(size.expected_phases - self._phases_heard, float(fewest)), _most_left(self, size))
         return low + asked_for, high + asked_for
 
     def _so_far(self, n_phases: int) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -352,6 +360,15 @@ class Ledger:
     def n_in(self, state: TrialState) -> int:
         """Count the trials that stand there; it costs the same however many trials there are."""
         return len(self._in[state])
+
+
+def _most_left(ledger: Ledger, size: Size) -> float:
+    """Count the phases that the scheduler's trials can still run at most: those that are over run no more of theirs."""
+    if size.n_trials is None or size.n_phases is None:
+        return math.inf
+    alive = (ledger.trials[n] for state in TrialState if not state.over for n in ledger.in_state(state))
+    begun = sum(max(size.n_phases - trial.due, 0) for trial in alive if not trial.own)
+    return float(max(size.n_trials - ledger.n_asked, 0) * size.n_phases + begun)
 
 
 def share_of(ledger: Ledger, size: Size) -> float | None:

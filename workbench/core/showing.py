@@ -56,12 +56,16 @@ def so_many(n: int, what: str) -> str:
 
 
 def four_digits(value: object) -> str:
-    """Write a score or another measure down, numbers with a fraction to four digits.
+    """Write a score or another measure down: a float to four digits, or below a million to all before the point.
 
-    >>> four_digits(0.123456), four_digits(123456), four_digits("relu")
-    ('0.1235', '123456', 'relu')
+    As on a page: a score of 10889 and one of 10894 do not read alike.
+
+    >>> four_digits(0.123456), four_digits(10889.7), four_digits(1.5e6), four_digits(123456), four_digits("relu")
+    ('0.1235', '10890', '1.5e+06', '123456', 'relu')
     """
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1000 <= abs(value) < 999_999.5 else f"{value:.4g}"
 
 
 def setting(value: object) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unknown
 from workbench.core.places import db_path, is_study_name
 from workbench.core.protocols import Event, Kind
-from workbench.core.showing import config_text, so_many, titled
+from workbench.core.showing import config_text, four_digits, so_many, titled
 from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.lock import driver_of
 from workbench.knowledge.rows import decode_events, identity_of, last_metric_of
@@ -144,7 +144,7 @@ class KnowledgeBase:
 
     def _repr_html_(self) -> str:
         shown = self.studies.assign(name=lambda told: [titled(name, self[name].spec) for name in told["name"]])
-        return f"<p>{escape(str(self.path))}</p>{shown.to_html(index=False, float_format='{:.4g}'.format)}"
+        return f"<p>{escape(str(self.path))}</p>{shown.to_html(index=False, float_format=four_digits)}"
 
 
 @dataclass(frozen=True)
@@ -326,7 +326,7 @@ class RecordedStudy:
 
     def _repr_html_(self) -> str:
         shown = self.frames().trials.drop(columns=["seed", "error"])
-        return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False, float_format='{:.4g}'.format, max_rows=60)}"
+        return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False, float_format=four_digits, max_rows=60)}"
 
 
 @dataclass(frozen=True)
@@ -354,12 +354,12 @@ class RecordedTrial:
 
     def __repr__(self) -> str:
         config = config_text(self.config)
-        scores = ", ".join(f"{score:.4g}" for score in self.phases["score"].dropna())
+        scores = ", ".join(four_digits(score) for score in self.phases["score"].dropna())
         return f"trial {self.number} of {self.study!r}: {self.state}; {config}; scores {scores or 'none yet'}"
 
     def _repr_html_(self) -> str:
         tables = [
-            frame.drop(columns="trial").to_html(index=False, float_format="{:.4g}".format)
+            frame.drop(columns="trial").to_html(index=False, float_format=four_digits)
             for frame in (self.phases, self.decisions, self.interventions)
             if len(frame)
         ]

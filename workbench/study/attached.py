@@ -1,6 +1,7 @@
 """A study seen through its knowledge base: whoever drives it, wherever, this process can look, wait and ask."""
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Generator
@@ -187,7 +188,8 @@ class AttachedStudy:
         over = False
         while not over:
             over = self.wait((1.0 if terminal else 10.0) if every_s is None else every_s)
-            out.write(f"{self.progress}" + ("\x1b[K\r" if terminal and not over else "\n"))
+            line = str(self.progress)
+            out.write("\x1b[J" * terminal + line + (_back(line, out) if terminal and not over else "\n"))
             out.flush()
         _tell_failures(self.trials, out)
         return self
@@ -232,6 +234,16 @@ class AttachedStudy:
             said = output_path(self.db, self.name)
             where = f"; what it wrote stands in {said}" if said.exists() else ""
             raise StudyError(f"the driver of study {self.name!r} died without a word: resume it{where}")
+
+
+def _back(line: str, out: IO[str]) -> str:
+    """Lead back to where a line began on a terminal, on which it takes several rows if it is longer than those."""
+    try:
+        columns = os.get_terminal_size(out.fileno()).columns
+    except OSError:  # it calls itself one, and has no file
+        columns = 0
+    above = (len(line) - 1) // columns if columns else 0
+    return "\r" + f"\x1b[{above}A" * (above > 0)
 
 
 def _tell_failures(trials: "pd.DataFrame", out: IO[str]) -> None:

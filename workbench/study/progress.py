@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.core.clock import SeenClock
 from workbench.core.failures import Hopeless
-from workbench.core.ledger import Ledger, TrialState, share_of
+from workbench.core.ledger import Ledger, leaves_slot, share_of
 from workbench.core.living import NO_SLOT, LivingSlots
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.record import size_of_record
@@ -138,7 +138,7 @@ class Progress:
             return
         if event.kind is Kind.PROGRESS:
             self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
-        elif ledger.state(event.trial) is not TrialState.RUNNING:
+        elif leaves_slot(event, ledger):
             self._frames.pop(event.trial, None)
 
     def _see_work(self, event: Event) -> None:
@@ -153,7 +153,6 @@ class Progress:
             self._took_s.append(event.at - self._begun.pop(trial))
         elif kind in (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) and trial is not None:
             self._begun.pop(trial, None)
-            self._frames.pop(trial, None)
 
     def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
         """Follow the pace at which a trial's `frames` metric, counted since the trial began, grows."""

@@ -75,7 +75,7 @@ def _best_rows(results: "Results") -> dict[str, str]:
 
     fresh, rivals = best["confirmed_on"], len(deciding(results.claims, results.confirmed))
     if not isnan(best["low"]):
-        score += f" [{best['low']:.4g}, {best['high']:.4g}]"
+        score += f" [{four_digits(best['low'])}, {four_digits(best['high'])}]"
     chosen = f", the best of {rivals} confirmed" * (rivals > 1)
     on = f"{_seeds(n)} claimed {four_digits(best['claimed'])}"
     return {

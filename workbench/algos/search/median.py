@@ -10,7 +10,7 @@ from workbench.algos.search.lone import Lone
 from workbench.algos.search.trials import comparable
 from workbench.core.checks import COUNT, TRUTH, check
 from workbench.core.protocols import Decision, Report, Verdict
-from workbench.core.showing import reason_text
+from workbench.core.showing import four_digits, reason_text
 
 
 @dataclass
@@ -69,7 +69,7 @@ class MedianStopping(Lone):
             if reason.get("minimised"):  # the study turned the scores back
                 sign = ">" if best > middle else "≤"
             averages = f"{reason['reported']} running averages"
-            return f"compared: its best, {best:.4g}, {sign} the median of {averages}, {middle:.4g}"
+            return f"compared: its best, {four_digits(best)}, {sign} the median of {averages}, {four_digits(middle)}"
         return reason_text(reason)
 
     def _judge(self, report: Report) -> Decision:

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from workbench.core.ledger import Ledger, TrialState
+from workbench.core.ledger import Ledger, leaves_slot
 from workbench.core.protocols import Event, Kind
 from workbench.viz.dashboard.feed import joined
 from workbench.viz.dashboard.live_curves import LiveCurves
 from workbench.viz.dashboard.rates import Rates
-
-_OFF_SLOT = (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 
 
 class Reported:
@@ -39,7 +37,7 @@ class Reported:
         """Take in what the ledger has taken in."""
         if event.trial is not None:
             own = event.kind is Kind.PHASE_ENDED and self._ledger.trials[event.trial].own
-            self._unplaced.append((event, _leaves(event, self._ledger), own))
+            self._unplaced.append((event, leaves_slot(event, self._ledger), own))
         elif event.kind is Kind.STUDY_RESUMED:
             self._unplaced.append((event, False, False))
 
@@ -86,10 +84,3 @@ class Reported:
             self.rates.drop_all(event.at)
         elif leaves:
             self.rates.drop(trial, event.at)
-
-
-def _leaves(event: Event, ledger: Ledger) -> bool:
-    """Tell whether a trial leaves its slot with the last event taken in; set aside, it does though it was let go on."""
-    if event.kind is not Kind.DECISION or event.trial is None:
-        return event.kind in _OFF_SLOT
-    return ledger.paused or ledger.state(event.trial) is not TrialState.RUNNING

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.core.ledger import standing_in
-from workbench.core.showing import setting, so_many
+from workbench.core.showing import four_digits, setting, so_many
 from workbench.viz.dashboard.board import Board
 from workbench.viz.figures import theme
 from workbench.viz.figures.occupancy import slot_rows
@@ -27,7 +27,7 @@ def static_html(board: Board) -> str:
         escape(now["state"]),
         f"{so_many(now['trials_started'], 'trial')} begun",
         f"{so_many(now['phases_ended'], 'phase')} ended",
-        f"best score {best[-1][1]:.4g} (trial {best[-1][2]})" if best else "",
+        f"best score {four_digits(best[-1][1])} (trial {best[-1][2]})" if best else "",
         "" if share is None else f"{share:.1%} of slot time occupied",
         f"{now['at_s']:.0f} s",
         escape(f"failed: {'; '.join(now['failures'])}") if now["failures"] else "",

@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench.core.showing import four_digits
 from workbench.viz.figures import theme
 from workbench.viz.figures.curves import joined_lines
 from workbench.viz.figures.occupancy import node_occupancy
@@ -213,7 +214,7 @@ def compare_time_to_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str,
             orientation="h",
             name="until its best score",
             marker={"color": theme.BLUE},
-            text=[f"{row['best_score']:.4g} (trial {row['trial']:.0f})" for row in known.values()],
+            text=[f"{four_digits(row['best_score'])} (trial {row['trial']:.0f})" for row in known.values()],
             textposition="auto",
             hovertemplate=f"%{{y}}: %{{text}} at %{{x:.3g}} {unit.unit}<extra></extra>",
         )

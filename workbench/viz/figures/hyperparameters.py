@@ -15,6 +15,7 @@ from workbench.viz.figures.scales import Scale, positions, scale_of
 _COLUMNS = 3
 _LABEL = 10  # px: the size of words on an axis
 _NAMES = 64  # signs of the names below more panels side by side, in all
+_TOLD = 8  # hyperparameters that a point tells of; of more its panel's alone: all in every panel would be megabytes
 _TURN, _MOST_SIGNS = 40, 132  # degrees: words below panels are turned, if there are more signs of them in all
 
 
@@ -33,7 +34,8 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     Figure
         Points coloured by phase, the last one of a trial that was stopped or failed as a cross: such are data too.
     """
-    points = scored_points(phases, trials, hyperparameters)
+    few = hyperparameters if len(hyperparameters) <= _TOLD else []
+    points = scored_points(phases, trials, few)
     if points.empty or not hyperparameters:
         fig = theme.figure("Score against each hyperparameter", y="score")
         return theme.empty_note(fig, "no phase has ended yet" if hyperparameters else "nothing was varied")
@@ -43,12 +45,16 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     colors = theme.phase_greys(int(points["phase"].max()) + 1)
     for k, (name, scale) in enumerate(zip(hyperparameters, scales, strict=True)):
         place = {"row": k // columns + 1, "col": k % columns + 1}
-        across = positions(tried(points, trials, name), scale)
+        values = tried(points, trials, name)
+        across = positions(values, scale)
+        told = points
+        if not few:
+            told = points.assign(hover=points["hover"] + [config_lines({name: value}, [name]) for value in values])
         value_axis(fig, "x", name, scale, **place)
         if len(colors) > theme.LEGEND_PHASES:  # a trace a phase would take minutes for a thousand
-            fig.add_trace(_panel_points(points, across, colors, showlegend=False), **place)
+            fig.add_trace(_panel_points(told, across, colors, showlegend=False), **place)
             continue
-        for phase, group in points.groupby("phase"):
+        for phase, group in told.groupby("phase"):
             words = f"phase {phase}"
             legend = {"name": words, "legendgroup": words, "showlegend": k == 0}
             fig.add_trace(_panel_points(group, across[group.index], colors, **legend), **place)

@@ -170,7 +170,7 @@ def brief(name: object, most: int = LONGEST_NAME) -> str:
 
 
 def number(value: object) -> str:
-    """Write a number with four significant digits, anything else as it is, escaped."""
+    """Write a number as `showing.four_digits`, anything else as it is, escaped."""
     return text(showing.four_digits(value))
 
 
