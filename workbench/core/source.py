@@ -147,6 +147,7 @@ def _named_beside(one: Any, tree: ast.AST) -> Iterator[Any]:
     package, known = here.rpartition(".")[0], getattr(sys.modules.get(here), "__dict__", {})
     for node in ast.walk(tree):
         thing = known.get(node.id) if isinstance(node, ast.Name) else None
+        thing = getattr(thing, "__dict__", {}).get("__wrapped__", thing)  # what functools.cache makes is no function
         if inspect.isclass(thing) or inspect.isfunction(thing):
             where = thing.__module__
             if where == here or (package and where.rpartition(".")[0] == package):
