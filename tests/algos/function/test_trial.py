@@ -196,6 +196,7 @@ def yielding(value):
     ("value", "says"),
     [
         ("0.5", "yielded '0.5': yield a number"),
+        pytest.param(np.array("0.5"), "yielded array.'0.5'.*: yield a number", id="text of numpy"),
         (None, "yielded None"),
         pytest.param(10**400, "yielded 1000", id="beyond any float"),
         ([0.5], "yielded .0.5."),
