@@ -16,7 +16,7 @@ import pytest
 from gymnasium import spaces
 
 from tests.algos.rl.simulator import Simulator
-from tests.support import silent
+from tests.support import FROM_HERE, silent
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.environment import Recipe
 from workbench.algos.rl.envs import make_envs
@@ -500,6 +500,28 @@ def test_what_a_cell_registers_and_wraps_travels_to_a_fresh_process():
         del sys.modules[cell.__name__], gymnasium.registry["Celled-v0"]
     done = subprocess.run([sys.executable, "-c", THERE], input=packet, capture_output=True, check=False)
     assert done.stdout.decode().split() == ["4.0", "(2,)"], done.stderr.decode()[-2000:]
+
+
+SCRIPT = """
+import pickle, sys
+import gymnasium
+from tests.algos.rl.test_environment import Sampled
+from workbench import GA3C, Budget
+
+class Celled(Sampled):
+    pass
+
+gymnasium.register("Celled-v0", "__main__:Celled", vector_entry_point="__main__:Celled")
+sys.stdout.buffer.write(pickle.dumps(GA3C("Celled-v0", Budget(updates=1), n_agents=2, lockstep=True)))
+assert gymnasium.registry["Celled-v0"].entry_point == "__main__:Celled"
+"""
+
+
+def test_what_a_script_registers_by_its_own_name_travels_to_a_fresh_process():
+    here = {"env": FROM_HERE, "capture_output": True, "check": False}
+    packet = subprocess.run([sys.executable, "-c", SCRIPT], **here)
+    done = subprocess.run([sys.executable, "-c", THERE], input=packet.stdout, **here)
+    assert done.stdout.decode().split() == ["4.0", "(2,)"], (packet.stderr + done.stderr).decode()[-2000:]
 
 
 def test_a_cell_that_is_run_again_counts_where_it_arrives():
