@@ -1,6 +1,7 @@
 """Environments of one's own: named, made, made readable, carried to other processes, refused with the way out."""
 
 import contextlib
+import linecache
 import pickle
 import subprocess
 import sys
@@ -26,10 +27,12 @@ from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.hts.trial import HTS
 from workbench.algos.rl.model import make_model, network_name
 from workbench.algos.rl.playable import longest_of, readable
+from workbench.algos.rl.sb3.factory import SB3
 from workbench.algos.rl.watch import watch
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 from workbench.core.imports import modules_to_import
+from workbench.core.source import source_mark
 
 FLATTEN = "gymnasium.wrappers:FlattenObservation"
 
@@ -522,6 +525,48 @@ def test_what_a_script_registers_by_its_own_name_travels_to_a_fresh_process():
     packet = subprocess.run([sys.executable, "-c", SCRIPT], **here)
     done = subprocess.run([sys.executable, "-c", THERE], input=packet.stdout, **here)
     assert done.stdout.decode().split() == ["4.0", "(2,)"], (packet.stderr + done.stderr).decode()[-2000:]
+
+
+MARKED = """
+import gymnasium
+from tests.algos.rl.test_environment import Sampled
+
+class Paid(Sampled):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, {reward}, *rest
+
+class Seen(gymnasium.ObservationWrapper):
+    def observation(self, observation):
+        return observation * {scale}
+
+gymnasium.register("Paid-v0", {entry})
+"""
+
+
+@pytest.mark.parametrize("entry", ['"marked:Paid"', "Paid", "lambda: Paid()"])
+@pytest.mark.parametrize(
+    "made", [lambda **how: GA3C("marked:Paid-v0", **how), lambda **how: SB3("PPO", "marked:Paid-v0", **how)]
+)
+def test_the_code_of_an_environment_counts_for_its_trainable_s_mark(tmp_path, monkeypatch, entry, made):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def mark(reward="1.0", scale="1.0") -> str | None:
+        (tmp_path / "marked.py").write_text(MARKED.format(reward=reward, scale=scale, entry=entry))
+        sys.modules.pop("marked", None)
+        gymnasium.registry.pop("Paid-v0", None)
+        linecache.clearcache()
+        return source_mark(made(wrappers=["marked:Seen"]))
+
+    try:
+        one = mark()
+        assert mark() == one
+        assert mark(reward="2.0") != one
+        assert mark(scale="2.0") != one
+    finally:
+        sys.modules.pop("marked", None)
+        gymnasium.registry.pop("Paid-v0", None)
 
 
 def test_a_cell_that_is_run_again_counts_where_it_arrives():

@@ -4,9 +4,11 @@ An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports
 registered in a notebook's cell travels, with its class, wherever a trial that names it does.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import cloudpickle
@@ -167,6 +169,19 @@ def _wrapper(wrapper: Wrapper) -> tuple[Callable[..., gymnasium.Env], Mapping[st
             f"got {wrapper!r}" + (f" with {settings!r}" if settings else "")
         )
     return wrapper, settings
+
+
+def code_of(name: str, wrappers: Sequence[Wrapper]) -> list[Any]:
+    """Give the code that an environment's id and wrappers' names stand for, ``None`` where it has not been imported."""
+    spec = gymnasium.registry.get(name.rpartition(":")[2])
+    named = [[one] if isinstance(one, str) else one for one in wrappers if isinstance(one, str | Mapping)]
+    entries = [spec and spec.entry_point, *chain.from_iterable(named)]
+    return [_at_hand(entry) if isinstance(entry, str) else entry for entry in entries]
+
+
+def _at_hand(path: str) -> Any:
+    module, _, name = path.rpartition(":")
+    return getattr(sys.modules.get(module), name, None)
 
 
 # -- to other processes ---------------------------------------------------------------------------------------
