@@ -64,7 +64,7 @@ def test_text_that_is_too_long_keeps_its_beginning_and_its_end() -> None:
     assert carried("\ud800", 10) == "\\ud800"
 
 
-@pytest.mark.parametrize("wrong", [10**400, None, "high", [1.0, 2.0], np.zeros(2)])
+@pytest.mark.parametrize("wrong", [10**400, None, "high", "0.5", b"1", np.array("1"), [1.0, 2.0], np.zeros(2)])
 def test_what_is_no_number_is_refused_alike_whatever_it_is(wrong) -> None:
     with pytest.raises(TypeError):
         number(wrong)
@@ -79,7 +79,7 @@ def test_a_phase_needs_a_finite_score() -> None:
         parted({"score": np.inf})
 
 
-@pytest.mark.parametrize("wrong", [3.0, "123", ["a"], [[1.0]], {"a": 1.0}, None])
+@pytest.mark.parametrize("wrong", [3.0, "123", ["a"], ["1"], [10**400], [[1.0]], {"a": 1.0}, None])
 def test_returns_that_are_no_sequence_of_numbers_are_refused(wrong) -> None:
     with pytest.raises(WorkbenchError, match=r"metrics\['returns'\] holds .*, a sequence of numbers, got"):
         parted({"score": 1.0, "returns": wrong})

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from functools import cache
+from urllib.parse import urlsplit
 
 import cloudpickle
 import pytest
@@ -48,3 +50,40 @@ def test_what_a_module_defines_is_found_there() -> None:
     assert cloudpickle.loads(pickled(describe)) is describe
     assert code_path(describe) == "workbench.core.describe:describe"
     assert "__main__" not in cloudpickle.list_registry_pickle_by_value()
+
+
+_CACHED = """
+import sys
+from functools import cache, lru_cache
+from workbench.core.script import pickled
+
+@cache
+def data():
+    return [7]
+
+class Sums:
+    @lru_cache(maxsize=5)
+    def upto(self, n):
+        return n and n + self.upto(n - 1)
+
+def train(config):
+    return sum(data()) * Sums().upto(3), Sums.upto.cache_parameters()["maxsize"], data() is data()
+
+sys.stdout.buffer.write(pickled(train))
+"""
+
+
+def test_what_a_script_has_cached_travels_with_its_code(tmp_path) -> None:
+    (script := tmp_path / "script.py").write_text(_CACHED)
+    done = subprocess.run([sys.executable, str(script)], env=FROM_HERE, capture_output=True, check=True)
+    assert cloudpickle.loads(done.stdout)({}) == (42, 5, True)
+
+
+def test_what_a_module_has_cached_is_found_there_and_anything_else_travels() -> None:
+    @cache
+    def six() -> int:
+        return 6
+
+    assert cloudpickle.loads(pickled(urlsplit)) is urlsplit
+    ways = cache(urlsplit.__wrapped__)  # called as another is
+    assert cloudpickle.loads(pickled(lambda: (six(), ways("a:b").path)))() == (6, "b")

@@ -56,6 +56,19 @@ def test_the_mark_follows_what_the_code_does_and_not_how_it_is_told(tmp_path, mo
     assert mark(rate="2") != one  # two steps away: the factory names the trial, the trial the rate
 
 
+@pytest.mark.parametrize("way", ["functools.cache", "functools.lru_cache(maxsize=1)"])
+def test_the_mark_follows_what_is_cached(tmp_path, monkeypatch, way) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def mark(rate) -> str | None:
+        extra = f"import functools\n@{way}\ndef drawn(x):\n    return {rate}"
+        return mark_of_module(tmp_path, monkeypatch, extra=extra, rate="drawn(x)")
+
+    one = mark("1")
+    assert mark("2") != one
+    assert mark("1") == one
+
+
 def test_of_several_definitions_of_a_name_the_mark_follows_the_one_in_use(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 

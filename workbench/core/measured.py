@@ -53,6 +53,8 @@ def number(value: Any) -> int | float:
     """
     try:
         plain = value.item() if hasattr(value, "item") else value  # float(loss) warns where PyTorch keeps its gradient
+        if isinstance(plain, (str, bytes, bytearray)):  # which float() would read
+            raise TypeError(f"{short(plain)} is text, not a number")
         return plain if type(plain) is int and plain in _WHOLE else float(plain)
     except (ValueError, RuntimeError, OverflowError) as err:
         raise TypeError(*err.args) from None
@@ -89,8 +91,8 @@ def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:
     try:
         if isinstance(returns, (str, bytes, Mapping)):
             raise TypeError("it is not a sequence of numbers")
-        finite = [float(value) for value in returns]
-    except (TypeError, ValueError) as err:
+        finite = [float(number(value)) for value in returns]
+    except TypeError as err:
         raise WorkbenchError(
             f"metrics[{RETURNS!r}] holds the returns of a phase's last episodes, a sequence of numbers, "
             f"got {short(returns, 100)}: {err}"

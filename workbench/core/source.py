@@ -26,7 +26,7 @@ def source_mark(thing: Any) -> str | None:
 
     Comments, docstrings and layout do not count. What is named counts if it stands in the same module, or in another of
     the same package. Functions and classes among the settings, such as a space's constraint, count if they are the
-    user's own.
+    user's own; so do those in its `named_code`, if it has that, which settings stand for, as an environment's id does.
 
     Returns
     -------
@@ -55,6 +55,7 @@ def _roots(thing: Any) -> Iterator[Any]:
     thing = getattr(thing, "__func__", thing)
     yield thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
     if is_dataclass(thing) and not isinstance(thing, type):
+        yield from filter(_is_the_users, _among(getattr(thing, "named_code", None)))
         for inner in (getattr(thing, setting.name, None) for setting in fields(thing) if setting.init):
             of_settings = is_dataclass(inner) and not isinstance(inner, type)
             yield from _roots(inner) if of_settings else filter(_is_the_users, _among(inner))
@@ -147,6 +148,7 @@ def _named_beside(one: Any, tree: ast.AST) -> Iterator[Any]:
     package, known = here.rpartition(".")[0], getattr(sys.modules.get(here), "__dict__", {})
     for node in ast.walk(tree):
         thing = known.get(node.id) if isinstance(node, ast.Name) else None
+        thing = getattr(thing, "__dict__", {}).get("__wrapped__", thing)  # what functools.cache makes is no function
         if inspect.isclass(thing) or inspect.isfunction(thing):
             where = thing.__module__
             if where == here or (package and where.rpartition(".")[0] == package):

@@ -141,6 +141,9 @@ def test_what_is_no_trainable_at_all() -> None:
     class Builds:
         def __call__(self, config, seed): ...
 
+    def named(step, config, seed):
+        return own.Climber(config, seed, step)
+
     for wrong, says in [
         (3, "got 3"),
         (None, "got None"),
@@ -153,6 +156,14 @@ def test_what_is_no_trainable_at_all() -> None:
         (Builds, r"objects build trials: pass one, Builds\(…\)"),
         (partial(own.climb, stepp=2), r"keyword argument of climb \(own.py:\d+\) 'stepp': did you mean 'step'"),
         (partial(own.Climber, width=2), "keyword argument of Climber.* 'width'; known: step$"),
+        (partial(own.Climber, seed=2), "Climber gets the seed of each trial as seed: the study hands it over"),
+        (partial(own.Climber, config={}), "Climber gets the configuration of each trial as config: the study"),
+        (partial(own.climb, config={}), r"climb \(own.py:\d+\) gets the configuration of each trial as config: "),
+        (partial(named, 2.0, seed=2), r"named \(test_trial.py:\d+\) gets the seed of each trial as seed: "),
+        (partial(Half, width=2), r"keyword argument of .*Half.* 'width'"),
+        (partial(Half), "Half lacks save, load: .* where path is a directory"),
+        (partial(Seedless), r"Seedless is called with \(config, seed\): too many positional"),
+        (partial(Builds), r"objects build trials: pass one, Builds\(…\)"),
     ]:
         with pytest.raises(InvalidInput, match=says):
             as_factory(wrong)
@@ -168,6 +179,7 @@ def test_what_is_no_trainable_at_all() -> None:
         own.Climber,
         Builds(),
         partial(own.Climber, step=2.0),
+        partial(named, 2.0),
         lambda config, seed: own.Climber(config, seed),
     ):
         assert as_factory(right) is right
@@ -184,6 +196,7 @@ def yielding(value):
     ("value", "says"),
     [
         ("0.5", "yielded '0.5': yield a number"),
+        pytest.param(np.array("0.5"), "yielded array.'0.5'.*: yield a number", id="text of numpy"),
         (None, "yielded None"),
         pytest.param(10**400, "yielded 1000", id="beyond any float"),
         ([0.5], "yielded .0.5."),

@@ -1,6 +1,7 @@
 """Environments of one's own: named, made, made readable, carried to other processes, refused with the way out."""
 
 import contextlib
+import linecache
 import pickle
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from gymnasium import spaces
 
 from tests.algos.rl.simulator import Simulator
-from tests.support import silent
+from tests.support import FROM_HERE, silent
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.environment import Recipe
 from workbench.algos.rl.envs import make_envs
@@ -26,10 +27,12 @@ from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.hts.trial import HTS
 from workbench.algos.rl.model import make_model, network_name
 from workbench.algos.rl.playable import longest_of, readable
+from workbench.algos.rl.sb3.factory import SB3
 from workbench.algos.rl.watch import watch
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 from workbench.core.imports import modules_to_import
+from workbench.core.source import source_mark
 
 FLATTEN = "gymnasium.wrappers:FlattenObservation"
 
@@ -500,6 +503,70 @@ def test_what_a_cell_registers_and_wraps_travels_to_a_fresh_process():
         del sys.modules[cell.__name__], gymnasium.registry["Celled-v0"]
     done = subprocess.run([sys.executable, "-c", THERE], input=packet, capture_output=True, check=False)
     assert done.stdout.decode().split() == ["4.0", "(2,)"], done.stderr.decode()[-2000:]
+
+
+SCRIPT = """
+import pickle, sys
+import gymnasium
+from tests.algos.rl.test_environment import Sampled
+from workbench import GA3C, Budget
+
+class Celled(Sampled):
+    pass
+
+gymnasium.register("Celled-v0", "__main__:Celled", vector_entry_point="__main__:Celled")
+sys.stdout.buffer.write(pickle.dumps(GA3C("Celled-v0", Budget(updates=1), n_agents=2, lockstep=True)))
+assert gymnasium.registry["Celled-v0"].entry_point == "__main__:Celled"
+"""
+
+
+def test_what_a_script_registers_by_its_own_name_travels_to_a_fresh_process():
+    here = {"env": FROM_HERE, "capture_output": True, "check": False}
+    packet = subprocess.run([sys.executable, "-c", SCRIPT], **here)
+    done = subprocess.run([sys.executable, "-c", THERE], input=packet.stdout, **here)
+    assert done.stdout.decode().split() == ["4.0", "(2,)"], (packet.stderr + done.stderr).decode()[-2000:]
+
+
+MARKED = """
+import gymnasium
+from tests.algos.rl.test_environment import Sampled
+
+class Paid(Sampled):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, {reward}, *rest
+
+class Seen(gymnasium.ObservationWrapper):
+    def observation(self, observation):
+        return observation * {scale}
+
+gymnasium.register("Paid-v0", {entry})
+"""
+
+
+@pytest.mark.parametrize("entry", ['"marked:Paid"', "Paid", "lambda: Paid()"])
+@pytest.mark.parametrize(
+    "made", [lambda **how: GA3C("marked:Paid-v0", **how), lambda **how: SB3("PPO", "marked:Paid-v0", **how)]
+)
+def test_the_code_of_an_environment_counts_for_its_trainable_s_mark(tmp_path, monkeypatch, entry, made):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def mark(reward="1.0", scale="1.0") -> str | None:
+        (tmp_path / "marked.py").write_text(MARKED.format(reward=reward, scale=scale, entry=entry))
+        sys.modules.pop("marked", None)
+        gymnasium.registry.pop("Paid-v0", None)
+        linecache.clearcache()
+        return source_mark(made(wrappers=["marked:Seen"]))
+
+    try:
+        one = mark()
+        assert mark() == one
+        assert mark(reward="2.0") != one
+        assert mark(scale="2.0") != one
+    finally:
+        sys.modules.pop("marked", None)
+        gymnasium.registry.pop("Paid-v0", None)
 
 
 def test_a_cell_that_is_run_again_counts_where_it_arrives():

@@ -12,7 +12,7 @@ from workbench.algos.function.state import load_state
 from workbench.algos.function.trial import FunctionTrial
 from workbench.core.describe import bound_by_place
 from workbench.core.errors import InvalidInput, unknown
-from workbench.core.failures import named, short
+from workbench.core.failures import named, short, unwrapped
 from workbench.core.protocols import Config, TrainableFactory
 
 Asked = Callable[[Config], object]
@@ -36,8 +36,8 @@ def as_factory(thing: Any) -> TrainableFactory:
     if isinstance(given, partial):
         _check_keywords(given)
     _check_kind(given)
-    if isinstance(thing, type):
-        _check_class(thing)
+    if isinstance(cls := unwrapped(thing), type) and (thing is cls or isinstance(thing, partial)):
+        _check_class(cls, thing)
     elif not isinstance(thing, Function) and _yields(thing):
         return Function(thing)
     elif not callable(thing) or all(hasattr(thing, method) for method in _METHODS):
@@ -154,42 +154,50 @@ def _yields(thing: Any) -> bool:
     return any(map(inspect.isgeneratorfunction, (thing, inspect.unwrap(thing), called)))
 
 
-def _check_class(cls: type) -> None:
+def _check_class(cls: type, called: Callable[..., Any]) -> None:
+    """Refuse a class that is none of a trial, or that `called`, it or a `partial` of it, cannot make one of."""
     missing = [method for method in _METHODS if not callable(getattr(cls, method, None))]
     if hasattr(cls, "rank"):
         return
     if not missing:
-        _check_built(cls)
+        _check_built(cls.__name__, called)
         return
     if len(missing) == len(_METHODS) and "__call__" in cls.__dict__:
         raise InvalidInput(f"{cls.__name__} is a class whose objects build trials: pass one, {cls.__name__}(…)")
     raise InvalidInput(f"{cls.__name__} lacks {', '.join(missing)}: {_CLASS}")
 
 
-def _check_built(cls: type) -> None:
+def _check_built(name: str, called: Callable[..., Any]) -> None:
     """Refuse a class that a configuration and a seed do not make an object of."""
     try:
-        inspect.signature(cls).bind({}, 0)
+        inspect.signature(called).bind({}, 0)
     except ValueError:  # of some that are written in C nothing is known
         return
     except TypeError as err:
-        raise InvalidInput(f"{cls.__name__} is called with (config, seed): {err}; {_CLASS}") from None
+        raise InvalidInput(f"{name} is called with (config, seed): {err}; {_CLASS}") from None
 
 
 def _check_keywords(given: "partial[Any]") -> None:
-    """Refuse keyword arguments that the function or class does not have."""
+    """Refuse keyword arguments that the function or class does not have, or that a study hands over itself."""
     try:
-        takes = list(inspect.signature(given.func).parameters.values())
+        takes = list(inspect.signature(partial(given.func, *given.args)).parameters.values())
     except ValueError:  # of some that are written in C nothing is known
         return
-    names = [p.name for p in takes if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if twice := [name for name in bound_by_place(given) if name in given.keywords]:
         raise InvalidInput(f"{named(given)} is given {twice[0]} twice, by its place and by its name: bind it once")
+    handed = ["configuration"] if _yields(given.func) else ["configuration", "seed"]
+    for what, argument in zip(handed, takes, strict=False):
+        if argument.name in given.keywords:
+            raise InvalidInput(
+                f"{named(given)} gets the {what} of each trial as {argument.name}: the study hands it over, and "
+                "neither a partial nor a study file can set it"
+            )
     if any(p.kind is p.VAR_KEYWORD for p in takes):
         return
+    names = [p.name for p in takes if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     for name in given.keywords:
         if name not in names:
-            own = set(names[1:]) - {"seed", "state"}  # the first is the configuration
+            own = set(names[len(handed) :]) - {"seed", "state"}
             raise unknown(f"keyword argument of {named(given)}", name, own)
 
 

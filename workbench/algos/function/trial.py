@@ -117,8 +117,7 @@ class FunctionTrial:
 
     def _number(self, name: Any, value: Any) -> float | int:
         with suppress(TypeError):
-            if not isinstance(value, (str, bytes)):
-                return number(value)
+            return number(value)
         of = "" if name == "score" else f" as {name!r}"
         raise self._refused(f'yielded {short(value)}{of}: yield a number, or {{"score": number, …}}, or score, state')
 

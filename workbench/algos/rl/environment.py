@@ -4,25 +4,29 @@ An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports
 registered in a notebook's cell travels, with its class, wherever a trial that names it does.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import cloudpickle
 import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from workbench.algos.rl.playable import refuse_wrappers
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import place_of, short
 from workbench.core.imports import AT_HAND, imported, imported_module
 from workbench.core.measured import one_line
-from workbench.core.script import pickled
+from workbench.core.script import SCRIPT, pickled
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 """A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
 itself: what takes an environment and gives one."""
 
+_OURS = tuple(f"{name}:" for name in SCRIPT)
 _NOT_THERE = (gymnasium.error.NameNotFound, gymnasium.error.NamespaceNotFound)
 
 
@@ -167,6 +171,19 @@ def _wrapper(wrapper: Wrapper) -> tuple[Callable[..., gymnasium.Env], Mapping[st
     return wrapper, settings
 
 
+def code_of(name: str, wrappers: Sequence[Wrapper]) -> list[Any]:
+    """Give the code that an environment's id and wrappers' names stand for, ``None`` where it has not been imported."""
+    spec = gymnasium.registry.get(name.rpartition(":")[2])
+    named = [[one] if isinstance(one, str) else one for one in wrappers if isinstance(one, str | Mapping)]
+    entries = [spec and spec.entry_point, *chain.from_iterable(named)]
+    return [_at_hand(entry) if isinstance(entry, str) else entry for entry in entries]
+
+
+def _at_hand(path: str) -> Any:
+    module, _, name = path.rpartition(":")
+    return getattr(sys.modules.get(module), name, None)
+
+
 # -- to other processes ---------------------------------------------------------------------------------------
 
 
@@ -185,12 +202,20 @@ def packed(settings: Any, name: str) -> dict[str, Any]:
     if spec is None and all(isinstance(wrapper, str) for wrapper in wrappers):
         return state
     try:
-        return {**state, "wrappers": (), "packet": pickled((spec, wrappers))}
+        return {**state, "wrappers": (), "packet": pickled((spec and _whole(spec), wrappers))}
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(
             f"environment {name} cannot be sent to another process ({one_line(err)}): put it into a module "
             "that registers it, and name it 'my_module:Env-v0'"
         ) from None
+
+
+def _whole(spec: EnvSpec) -> EnvSpec:
+    """Put code in the place of its name, "__main__:Corridor": the script is another in another process."""
+    named = {key: getattr(spec, key) for key in ("entry_point", "vector_entry_point")}
+    ours = {key: entry for key, entry in named.items() if isinstance(entry, str) and entry.startswith(_OURS)}
+    code: dict[str, Any] = {key: load_env_creator(entry) for key, entry in ours.items()}
+    return replace(spec, **code)
 
 
 def unpack(settings: object, state: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from workbench.algos.rl.checkpoint import check_fits, holds_statistics
 from workbench.algos.rl.device import torch_device
-from workbench.algos.rl.environment import Wrapper, packed, unpack
+from workbench.algos.rl.environment import Wrapper, code_of, packed, unpack
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
@@ -156,6 +156,11 @@ class Settings:
     def found_game(self) -> Game:
         """Look the game up, with its colours if the network reads them."""
         return find_game(self.game, reads_rgb(self.network), self.env_kwargs, self.wrappers)
+
+    @property
+    def named_code(self) -> list[Any]:
+        """Code that counts for the mark of this trainable, though settings only name it."""
+        return code_of(self.game, self.wrappers)
 
     def __getstate__(self) -> dict[str, Any]:
         return packed(self, self.game)

@@ -9,7 +9,7 @@ from importlib import import_module
 from numbers import Integral
 from typing import Any, ClassVar, Self, get_args
 
-from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpack
+from workbench.algos.rl.environment import Recipe, Wrapper, code_of, named, packed, unpack
 from workbench.core.budget import Budget, check_budget
 from workbench.core.checks import TRUTH, WORD, check, is_number, make_plain, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
@@ -149,6 +149,11 @@ class SB3Settings:
         if inner:
             given["policy_kwargs"] = {name: _meant(name, value) for name, value in inner.items()}
         return given
+
+    @property
+    def named_code(self) -> list[Any]:
+        """Code that counts for the mark of this trainable, though settings only name it."""
+        return code_of(self.env, self.wrappers)
 
     def __getstate__(self) -> dict[str, Any]:
         return packed(self, self.env)
