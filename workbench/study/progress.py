@@ -138,7 +138,7 @@ class Progress:
             return
         if event.kind is Kind.PROGRESS:
             self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
-        elif ledger.state(event.trial) is not TrialState.RUNNING:
+        elif ledger.trials[event.trial].state is not TrialState.RUNNING:
             self._frames.pop(event.trial, None)
 
     def _see_work(self, event: Event) -> None:

@@ -92,4 +92,4 @@ def _leaves(event: Event, ledger: Ledger) -> bool:
     """Tell whether a trial leaves its slot with the last event taken in; set aside, it does though it was let go on."""
     if event.kind is not Kind.DECISION or event.trial is None:
         return event.kind in _OFF_SLOT
-    return ledger.paused or ledger.state(event.trial) is not TrialState.RUNNING
+    return ledger.paused or ledger.trials[event.trial].state is not TrialState.RUNNING
