@@ -18,6 +18,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "algos/rl/predictions.py": "algos/rl/test_trial.py",
     "algos/rl/rollout.py": "algos/rl/test_agents.py",
     "algos/rl/sb3/checkpoint.py": "algos/rl/sb3/test_sb3.py",
+    "algos/rl/sb3/draws.py": "algos/rl/sb3/test_sb3.py",
     "algos/rl/sb3/factory.py": "algos/rl/sb3/test_sb3.py",
     "algos/rl/sb3/make.py": "algos/rl/sb3/test_sb3.py",
     "algos/rl/sb3/settings.py": "algos/rl/sb3/test_sb3.py",

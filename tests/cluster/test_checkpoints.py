@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.support import Deterministic, breaking, saved
 from workbench.cluster import checkpoints, manifest, place
-from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.checkpoints import CheckpointStore, part_name
 from workbench.cluster.place import Place
 from workbench.core.errors import CheckpointError, InvalidInput, PlaceAway
 
@@ -210,17 +210,17 @@ def test_a_part_that_was_sent_waits_on_this_machine_no_more(tmp_path, monkeypatc
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     store = CheckpointStore(f"memory://{tmp_path.name}")
     store.save_part(trained(1), 0, 1)
-    assert store.has(store.part(0, 1))
+    assert store.has(part_name(0, 1))
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    store.remove_part(store.part(0, 1))
-    assert not store.has(store.part(0, 1))
+    store.remove_part(part_name(0, 1))
+    assert not store.has(part_name(0, 1))
 
 
 def test_what_could_not_be_sent_is_found_on_this_machine_until_it_is_removed(out_of_reach) -> None:
     store, waiting = out_of_reach
     with pytest.raises(OSError, match="the network is down"):
         store.save_part(trained(1), 0, 1)
-    part, fresh = store.part(0, 1), Deterministic({"lr": 1e-3}, 0)
+    part, fresh = part_name(0, 1), Deterministic({"lr": 1e-3}, 0)
     assert store.has(part)
     store.load(fresh, part)
     assert fresh.phase == 1
@@ -239,7 +239,7 @@ def test_what_waits_on_this_machine_is_not_for_another_study_that_has_the_url_la
     mine, another = replace(store, study="mine"), replace(store, study="another")
     with pytest.raises(OSError, match="the network is down"):
         mine.save_part(trained(1), 0, 1)
-    assert (mine.has(mine.part(0, 1)), another.has(another.part(0, 1))) == (True, False)
+    assert (mine.has(part_name(0, 1)), another.has(part_name(0, 1))) == (True, False)
     store.remove()
     assert not waiting()
 

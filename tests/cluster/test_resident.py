@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import Deterministic, saved
-from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.checkpoints import CheckpointStore, part_name
 from workbench.cluster.parcel import parcelled
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask
@@ -179,7 +179,7 @@ def test_a_phase_that_was_saved_in_part_is_gone_on_with_once(store) -> None:
     other.has_run(task(store, 1, name))
     assert not other.save_part(task(store, 1, name))
     other.forget_part(task(store, 1, name))
-    assert not store.has(store.part(0, 1))
+    assert not store.has(part_name(0, 1))
     assert Resident().bring_up(task(store, 1, name))[0].phase == 1
 
 
@@ -195,5 +195,5 @@ def test_a_part_that_is_damaged_is_left_for_the_checkpoint_before_it(store) -> N
     resident.bring_up(task(store, 1, name))
     resident.begins()
     assert resident.save_part(task(store, 1, name))
-    (Path(store.root) / store.part(0, 1) / "phase.txt").write_text("77")
+    (Path(store.root) / part_name(0, 1) / "phase.txt").write_text("77")
     assert Resident().bring_up(task(store, 1, name))[0].phase == 1

@@ -219,7 +219,7 @@ def test_a_paused_trial_may_be_stopped_and_the_log_names_its_own_phase() -> None
     over, log = driven(Duel(Verdict.STOP), slots=1)
     assert over
     assert [(e.trial, e.phase) for e in log if e.kind is Kind.DECISION] == [(0, 0), (0, 1), (1, 0), (0, 1)]
-    assert Ledger(log).state(0) is TrialState.STOPPED
+    assert Ledger(log).trials[0].state is TrialState.STOPPED
     replay(Duel(Verdict.STOP), log)
 
 

@@ -175,13 +175,13 @@ def test_a_trial_that_went_on_in_an_older_log_though_a_person_had_paused_it_runs
         Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "pause", "mode": "barrier"}),
         Event(Kind.RUN, 2.0, 0, 1, data={**begun, "parent": 0}),
     ]
-    assert Ledger(log).state(0) is TrialState.SET_ASIDE
+    assert Ledger(log).trials[0].state is TrialState.SET_ASIDE
     log += [
         Event(Kind.PHASE_STARTED, 2.0, 0, 1, 0),
         Event(Kind.PHASE_ENDED, 3.0, 0, 1, 0, ended),
         Event(Kind.DECISION, 3.0, 0, 1, data={"verdict": "continue", "mode": "collecting"}),
     ]
-    assert Ledger(log).state(0) is TrialState.RUNNING
+    assert Ledger(log).trials[0].state is TrialState.RUNNING
     assert frames_of(log).trials["state"].tolist() == ["running"]
 
 

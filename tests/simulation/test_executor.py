@@ -198,7 +198,7 @@ def test_whatever_goes_wrong_every_study_ends_in_order(
     ledger = Ledger(log)
     trials = {e.trial for e in log if e.kind is Kind.RUN}
     assert len(trials) == outcome.trials == 15
-    assert {ledger.state(trial) for trial in trials} <= {TrialState.STOPPED, TrialState.FAILED}
+    assert {ledger.trials[trial].state for trial in trials} <= {TrialState.STOPPED, TrialState.FAILED}
     assert max(Counter((e.trial, e.phase) for e in log if e.kind is Kind.PHASE_ENDED).values(), default=1) == 1
     assert [e.at for e in log] == sorted(e.at for e in log)
     assert 0 < outcome.occupancy <= 1 + 1e-9

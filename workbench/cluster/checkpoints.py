@@ -125,15 +125,11 @@ class CheckpointStore:
     def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
         """Write a trial's state as it is within `phase`."""
         self.check_there()
-        name = self.part(trial, phase)
+        name = part_name(trial, phase)
         write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": None})
         if self.remote:
             self._there.upload(self._here / name, name)
             shutil.rmtree(self._here / name, ignore_errors=True)
-
-    def part(self, trial: int, phase: int) -> str:
-        """Name the checkpoint within a phase, if there is one."""
-        return f"{_name(trial, phase)}.part"
 
     def has(self, name: str) -> bool:
         """Tell whether there is a checkpoint of this name; raises as `before`."""
@@ -255,6 +251,11 @@ class CheckpointStore:
         for earlier in old:
             if earlier != best:
                 self._there.delete(_name(trial, earlier))
+
+
+def part_name(trial: int, phase: int) -> str:
+    """Name the checkpoint within a phase, if there is one."""
+    return f"{_name(trial, phase)}.part"
 
 
 def _outbox(url: str) -> Path:

@@ -307,7 +307,7 @@ class DaskExecutor:
                 warnings.warn(f"checkpoint {message['arrived']} was not sent: {message['error']}", stacklevel=2)
             else:
                 self._tasks.proved = True
-            self._arrived([message["arrived"]])
+            self._carry_out(map(Submit, self._arrivals.arrived(message["arrived"])))
             return
         if "left" in message:  # a worker has gone as it was told to: what it had not begun begins elsewhere
             self._restarting.add(message["left"])
@@ -357,15 +357,11 @@ class DaskExecutor:
             left = all(slot.lives[rank] in status["left"] for rank in ranks)
             ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])
             self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended, left=left))
-        self._arrived(self._arrivals.lost(status["gone"], status["left"], self.now))
+        lost = self._arrivals.lost(status["gone"], status["left"], self.now)
+        self._carry_out(map(Submit, self._arrivals.arrived(*lost)))
         for slot in self._slots.form(status["workers"], self._restarting):
             self._book.slot_joined(slot, self.now)
         self._carry_out(self._book.give_back(status["surplus"], self.now))
-
-    def _arrived(self, names: Iterable[str]) -> None:
-        """Checkpoints at a URL can be read, or never will be: whoever waited for them begins."""
-        for name in names:
-            self._carry_out(Submit(attempt) for attempt in self._arrivals.arrived(name))
 
 
 def _pin(checkpoints: CheckpointStore, name: str) -> None:

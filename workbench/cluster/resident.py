@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
+from workbench.cluster.checkpoints import part_name
 from workbench.cluster.children import start_by
 from workbench.cluster.task import PhaseTask
 from workbench.core.errors import CheckpointError, InvalidInput, NoState
@@ -56,7 +57,7 @@ class Resident:
 
     def _bring_up_anew(self, task: PhaseTask) -> tuple[Trainable, int, str]:
         job = task.job
-        trainable, part = self._build(task), task.store.part(job.trial, job.phase)
+        trainable, part = self._build(task), part_name(job.trial, job.phase)
         if _goes_on_within(task, trainable) and task.store.has(part):
             with suppress(CheckpointError):
                 task.store.load(trainable, part)
@@ -83,7 +84,7 @@ class Resident:
         """Remove the part of a phase that the trial went on from, once the phase is saved whole."""
         if self._here.from_part:
             self._here.from_part = False
-            task.store.remove_part(task.store.part(task.job.trial, task.job.phase))
+            task.store.remove_part(part_name(task.job.trial, task.job.phase))
 
     def save_part(self, task: PhaseTask) -> bool:
         """Save a trial whose phase has been ended from without, if it can go on within it; tell whether it was.

@@ -110,11 +110,12 @@ class Arrivals:
         """Attempts that are put off."""
         return list(self._waiting)
 
-    def arrived(self, name: str) -> list[Attempt]:
-        """A checkpoint can be read, or never will be; give the attempts that can begin."""
-        self._gone.pop(name, None)
-        if self._from.pop(name, None) is None:
-            self._early.add(name)
+    def arrived(self, *names: str) -> list[Attempt]:
+        """Checkpoints can be read, or never will be; give the attempts that can begin."""
+        for name in names:
+            self._gone.pop(name, None)
+            if self._from.pop(name, None) is None:
+                self._early.add(name)
         ready = [attempt for attempt in self._waiting if attempt.job.checkpoint not in self._from]
         self._waiting = [attempt for attempt in self._waiting if attempt.job.checkpoint in self._from]
         return ready

@@ -372,4 +372,4 @@ def _paused_in(ledger: Ledger, trial: int) -> tuple[int, Config]:
 
 
 def _state_in(ledger: Ledger, trial: int) -> TrialState | None:
-    return ledger.state(trial) if trial in ledger else None
+    return ledger.trials[trial].state if trial in ledger else None

@@ -106,7 +106,7 @@ def leaves_slot(event: Event, ledger: "Ledger") -> bool:
     """Tell whether a trial leaves its slot with the last event taken in; set aside, it does though it was let go on."""
     if event.kind is not Kind.DECISION or event.trial is None:
         return event.kind in _OFF_SLOT
-    return ledger.paused or ledger.state(event.trial) is not TrialState.RUNNING
+    return ledger.paused or ledger.trials[event.trial].state is not TrialState.RUNNING
 
 
 class Ledger:
@@ -310,10 +310,6 @@ class Ledger:
         keep = t.checkpoint is not None and (not t.phases or (t.own and t.checkpoint == t.heard[0]))
         return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot, keep, t.start, t.first)
 
-    def state(self, number: int) -> TrialState:
-        """Tell where a trial stands."""
-        return self.trials[number].state
-
     def phases_left(self, size: Size) -> tuple[float, float] | None:
         """Estimate how many phases of a study of this size are still to end: low, high; ``None`` if it is unknown.
 
@@ -327,26 +323,13 @@ class Ledger:
         if size.expected_phases is None:
             return None
         if size.began:
-            low, high = size.phases_left(*self._so_far(len(size.began)))
+            low, high = size.phases_left(*_so_far(self.trials.values(), len(size.began)))
         else:
             fewest = max((size.n_configs or 0) - self.n_asked, 0)  # further trials may go on as they are
             within = (trial for trial in at_work if trial.state is TrialState.RUNNING and trial.due == trial.phase)
             fewest += sum(not trial.own for trial in within)
             low = high = min(max(size.expected_phases - self._phases_heard, float(fewest)), _most_left(self, size))
         return low + asked_for, high + asked_for
-
-    def _so_far(self, n_phases: int) -> tuple[list[int], list[int], list[int], list[int]]:
-        """Count the scheduler's trials that have begun each phase, have ended it, are in it, and wait at its end."""
-        completed, under_way, waiting, lost = ([0] * (n_phases + 1) for _ in range(4))  # the first by phases completed
-        for trial in self.trials.values():
-            completed[min(trial.heard[1] if trial.own else trial.phases, n_phases)] += 1
-            if not trial.own and trial.due < n_phases:
-                under_way[trial.due] += trial.state in (TrialState.RUNNING, TrialState.SET_ASIDE)
-                waiting[trial.due - 1] += trial.state in (TrialState.HELD, TrialState.PAUSED)
-                lost[trial.due] += trial.state is TrialState.FAILED or trial.mode == "person"
-        ended = [sum(completed[phase + 1 :]) for phase in range(n_phases)]
-        began = [sum(counts) for counts in zip(ended, under_way, lost, strict=False)]
-        return began, ended, under_way, waiting
 
     def expected_phases(self, size: Size) -> float | None:
         """Tell how many phases are expected in all: as the scheduler did at first, corrected by what has run since."""
@@ -379,3 +362,17 @@ def share_of(ledger: Ledger, size: Size) -> float | None:
     if not expected and limit == math.inf:
         return None
     return min(1.0, max(ledger.phases_ended / expected if expected else 0.0, ledger.searching_s(ledger.at) / limit))
+
+
+def _so_far(trials: Iterable[TrialRecord], n_phases: int) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Count the scheduler's trials that have begun each phase, have ended it, are in it, and wait at its end."""
+    completed, under_way, waiting, lost = ([0] * (n_phases + 1) for _ in range(4))  # the first by phases completed
+    for trial in trials:
+        completed[min(trial.heard[1] if trial.own else trial.phases, n_phases)] += 1
+        if not trial.own and trial.due < n_phases:
+            under_way[trial.due] += trial.state in (TrialState.RUNNING, TrialState.SET_ASIDE)
+            waiting[trial.due - 1] += trial.state in (TrialState.HELD, TrialState.PAUSED)
+            lost[trial.due] += trial.state is TrialState.FAILED or trial.mode == "person"
+    ended = [sum(completed[phase + 1 :]) for phase in range(n_phases)]
+    began = [sum(counts) for counts in zip(ended, under_way, lost, strict=False)]
+    return began, ended, under_way, waiting

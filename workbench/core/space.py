@@ -157,14 +157,15 @@ class Space(Mapping[str, Domain]):
         axes = [domain.grid(counts[name]) for name, domain in self.items()]
         configs: dict[tuple[tuple[str, Scalar], ...], dict[str, Scalar]] = {}
         for every in product(*axes):
-            config = self._of(dict(zip(self, every, strict=True)))
+            config = self.applying(dict(zip(self, every, strict=True)))
             if self.allows(config):
                 configs.setdefault(tuple(config.items()), config)
         if not configs:
             raise InvalidInput("the constraint holds for no point of the grid: loosen it, or take more values")
         return list(configs.values())
 
-    def _of(self, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    def applying(self, values: Config) -> dict[str, Scalar]:
+        """Leave out of the values of all hyperparameters those that do not apply."""
         return self.once(lambda name, _: values[name])
 
     def validate(self, config: Config) -> None:

@@ -234,7 +234,7 @@ class FrameReader:
         held = self.open_span.pop(event.trial, None)
         if held is not None:  # a verdict on a trial that was held
             held["ended_s"] = event.at
-        if self.ledger.state(event.trial) is TrialState.HELD:
+        if self.ledger.trials[event.trial].state is TrialState.HELD:
             self._hold(event)
 
     def _hold(self, event: Event) -> None:

@@ -133,7 +133,7 @@ def test_every_study_ends_with_every_trial_over(slots, seed, spread, name) -> No
     ledger = Ledger(log)
     runs = [e for e in log if e.kind is Kind.RUN]
     assert runs
-    assert {ledger.state(e.trial) for e in runs} <= {TrialState.STOPPED, TrialState.FAILED}
+    assert {ledger.trials[e.trial].state for e in runs} <= {TrialState.STOPPED, TrialState.FAILED}
 
 
 @settings(max_examples=100, deadline=None)
@@ -314,7 +314,7 @@ def test_a_study_that_has_ended_goes_on_with_more_trials(name) -> None:
     ledger = Ledger(log)
     assert drive(scheduler, virtual_executor(RandomTimes(0), N_SLOTS, ledger.at), log, ledger=ledger)
     assert len(ledger) == scheduler.n_trials
-    assert {ledger.state(trial) for trial in ledger.trials} == {TrialState.STOPPED}
+    assert {trial.state for trial in ledger.trials.values()} == {TrialState.STOPPED}
 
 
 def test_asking_when_there_is_nothing_to_start_changes_nothing(scheduler) -> None:

@@ -75,17 +75,13 @@ class OptunaSearcher:
             study.add_trials([self._shown(optuna, number, distributions) for number in self._configs])
             with _one_thread() if self.sampler == "gp" else nullcontext():
                 asked = (self._asked(study) for _ in range(_TRIES))
-                values = next((values for values in asked if self.space.allows(self._config(values))), None)
+                values = next((values for values in asked if self.space.allows(self.space.applying(values))), None)
         finally:
             optuna.logging.set_verbosity(loud)
         if values is None:
             values = self.space.sample(np.random.default_rng([self.seed, len(self._configs)]))
         self.adopt(trial, values)
-        return self._config(values)
-
-    def _config(self, values: Config) -> Config:
-        """Leave out what does not apply."""
-        return self.space.once(lambda name, _: values[name])
+        return self.space.applying(values)
 
     def _asked(self, study: Any) -> Config:
         """Ask for one value after the other: whether the next hyperparameter applies is known only then.

@@ -62,8 +62,24 @@ class RandomSearcher:
         """Learn nothing."""
 
 
+class _Listed:
+    """Gives configurations that are known beforehand, one after the other."""
+
+    configs: Sequence[Config]
+
+    def __len__(self) -> int:
+        return len(self.configs)
+
+    def suggest(self, trial: int) -> Config | None:
+        """Give configuration number `trial`; ``None`` after the last."""
+        return self.configs[trial] if trial < len(self.configs) else None
+
+    def observe(self, report: Report) -> None:
+        """Learn nothing."""
+
+
 @dataclass
-class GridSearcher:
+class GridSearcher(_Listed):
     """Goes through the product of `per_axis` values a hyperparameter, in order.
 
     Parameters
@@ -83,19 +99,9 @@ class GridSearcher:
         self.space = Space.of(self.space)
         self.configs = [*self.space.grid(self.per_axis)]
 
-    def __len__(self) -> int:
-        return len(self.configs)
-
-    def suggest(self, trial: int) -> Config | None:
-        """Give the next point of the grid; ``None`` after the last."""
-        return self.configs[trial] if trial < len(self.configs) else None
-
-    def observe(self, report: Report) -> None:
-        """Learn nothing."""
-
 
 @dataclass
-class ListSearcher:
+class ListSearcher(_Listed):
     """Gives the configurations it was given, so that several schedulers can be compared on the same ones."""
 
     configs: Sequence[Config]
@@ -106,13 +112,3 @@ class ListSearcher:
         check_each(self, TABLE, "configs")
         if not self.configs:
             raise InvalidInput("ListSearcher needs one or more configurations, got none")
-
-    def __len__(self) -> int:
-        return len(self.configs)
-
-    def suggest(self, trial: int) -> Config | None:
-        """Give configuration number `trial`; ``None`` after the last."""
-        return self.configs[trial] if trial < len(self.configs) else None
-
-    def observe(self, report: Report) -> None:
-        """Learn nothing."""

@@ -126,8 +126,7 @@ def compare_curves(curves: Mapping[str, pd.DataFrame]) -> go.Figure:
     """
     fig = theme.figure("Learning curves, study by study")
     longest = max((float(frame["x"].max()) for frame in curves.values() if len(frame)), default=0.0)
-    unit = theme.clock(longest)
-    fig.update_xaxes(title=f"training time [{unit.unit}]", rangemode="tozero")
+    unit = theme.time_axis(fig, longest, "training time")
     fig.update_yaxes(title="score")
     for k, (name, frame) in enumerate(curves.items()):
         if frame.empty:

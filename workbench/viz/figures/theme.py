@@ -119,10 +119,10 @@ def figure(title: str, height: int = 380, *, x: str | None = None, y: str | None
     return fig
 
 
-def time_axis(fig: go.Figure, longest_s: float) -> "Clock":
-    """Make the horizontal axis the study's clock; give its unit."""
+def time_axis(fig: go.Figure, longest_s: float, what: str = "time since the study began") -> "Clock":
+    """Make the horizontal axis the study's clock, or another; give its unit."""
     unit = clock(longest_s)
-    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    fig.update_xaxes(title=f"{what} [{unit.unit}]", rangemode="tozero")
     return unit
 
 

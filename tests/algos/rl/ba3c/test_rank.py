@@ -287,7 +287,7 @@ def test_updates_are_made_while_a_rank_is_held_up_and_its_gradient_is_dropped(st
     metrics = train(ranks)
     assert metrics["updates"] == 3
     assert metrics["train_batch_mean"] == 16  # two ranks' batches of 8
-    assert ranks[0].dropped == 1
+    assert ranks[0].kept["dropped"] == 1
     assert all(rank.learner.updates == 3 for rank in ranks)
     close(ranks)
 

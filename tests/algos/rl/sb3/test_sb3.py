@@ -23,9 +23,9 @@ stable_baselines3 = pytest.importorskip("stable_baselines3")
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
 from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
+from workbench.algos.rl.sb3.draws import Draws  # noqa: E402
 from workbench.algos.rl.sb3.factory import SB3  # noqa: E402
 from workbench.algos.rl.sb3.make import counted  # noqa: E402
-from workbench.algos.rl.sb3.trial import Draws  # noqa: E402
 
 NET = {"policy_kwargs": {"net_arch": [8]}}
 SMALL_PPO = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, **NET}

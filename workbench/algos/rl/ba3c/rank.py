@@ -29,6 +29,7 @@ from workbench.core.errors import PeerLost
 from workbench.core.seeds import derived
 
 _SCORE, _EVALUATED = "eval_score", "evaluated_at"  # what is kept of the last evaluation, and the updates by then
+_DROPPED = "dropped"  # gradients that came too late since the trial began; rank 0 knows of them
 
 
 class BA3CTrial(Trial):
@@ -234,18 +235,13 @@ class BA3CTrial(Trial):
 
     # -- what the server calls, one thread at a time ------------------------------------------------------------
 
-    @property
-    def dropped(self) -> int:
-        """Gradients that came too late since the trial began; known to rank 0."""
-        return int(self.kept.get("dropped", 0))
-
     def _count(self, contribution: Contribution, summary: dict[str, Any], dropped: bool) -> None:
         """Count what was played, whether its gradient is used or not."""
         stats = Stats.of(contribution.numbers[-N_STATS:])
         self._steps += int(stats.steps)
         self._finished += int(stats.episodes)
         self.episodes.merge(summary["returns"], summary["lengths"])
-        self.kept["dropped"] = self.dropped + dropped
+        self.kept[_DROPPED] = self.kept.get(_DROPPED, 0) + dropped
 
     def _update(self, contributions: Sequence[Contribution], squares: np.ndarray) -> Step:
         """Count the update along the mean of these gradients, whose tensors have these squared norms, (T,)."""
@@ -274,7 +270,7 @@ class BA3CTrial(Trial):
         metrics = super()._metrics(reading, earlier)
         before = (earlier.seconds, earlier.sums["trained"]) if earlier else (0.0, 0.0)
         metrics["data_points_per_s"] = (reading.sums["trained"] - before[1]) / max(reading.seconds - before[0], 1e-9)
-        metrics["n_ranks"], metrics["dropped"] = self.settings.n_ranks, self.dropped
+        metrics["n_ranks"], metrics[_DROPPED] = self.settings.n_ranks, self.kept.get(_DROPPED, 0)
         if self.settings.evaluate_every and _SCORE in self.kept:
             metrics[_SCORE] = self.kept[_SCORE]
         return metrics

@@ -270,7 +270,7 @@ class HTSTrial(Trial):
             return
         began = time.perf_counter()
         _, last_values = self.learner.predict(self._learning.last_obs, self._delayed)
-        update = (self._ppo if self.settings.method == "ppo" else self._a2c)(last_values)
+        update = self._step(last_values)
         promised = 0 if self._first_update or not self.settings.concurrent else 1
         if (update.lags != promised).any():
             raise RuntimeError(f"HTS promises a policy lag of {promised}, found {np.unique(update.lags).tolist()}")
@@ -281,13 +281,12 @@ class HTSTrial(Trial):
         self._learnings += 1
         self._meter.add_update(update, 0)
 
-    def _a2c(self, last_values: np.ndarray) -> Update:
+    def _step(self, last_values: np.ndarray) -> Update:
+        """Step the weights by the method of the settings."""
         s = self.settings
-        rollout = self._learning.rollout(last_values, t_max=s.t_max, gamma=s.gamma, clip_rewards=self.clips_rewards)
-        return self.learner.train(rollout, self._delayed)
-
-    def _ppo(self, last_values: np.ndarray) -> Update:
-        s = self.settings
+        if s.method == "a2c":
+            rollout = self._learning.rollout(last_values, t_max=s.t_max, gamma=s.gamma, clip_rewards=self.clips_rewards)
+            return self.learner.train(rollout, self._delayed)
         rollout, advantages, log_probs = self._learning.advantages(
             last_values, gamma=s.gamma, gae_lambda=s.gae_lambda, clip_rewards=self.clips_rewards
         )

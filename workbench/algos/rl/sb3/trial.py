@@ -1,15 +1,11 @@
 """One trial of an algorithm of Stable-Baselines3: its model learns on, phase by phase, as one call of `learn` would."""
 
 import math
-import random
 import time
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -23,6 +19,7 @@ from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.phase import Phase
 from workbench.algos.rl.playable import longest_of
 from workbench.algos.rl.sb3.checkpoint import read, write
+from workbench.algos.rl.sb3.draws import Draws, generators_of
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import PHASES, SB3Settings
 from workbench.algos.rl.trial import PROGRESS_S, refuse_failed
@@ -57,7 +54,7 @@ class SB3Trial:
     def __init__(self, settings: SB3Settings, seed: int) -> None:
         self.settings, self.seed = settings, plain_seed(seed)
         self.episodes = Episodes(settings.n_envs, settings.score_window)
-        self._draws = Draws(_generators(torch_device(settings.device)))
+        self._draws = Draws(generators_of(torch_device(settings.device)))
         torch.set_num_threads(settings.torch_threads)
         with self._draws.lent(), all_or_none() as opened:
             self.model = make_model(settings, opened(make_environments(settings, self.episodes)), self.seed)
@@ -267,62 +264,6 @@ class _PhaseCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         if self.trial.is_over():
             raise _PhaseOver
-
-
-class Draws:
-    """A trial's own states of the generators that a whole process shares.
-
-    Parameters
-    ----------
-    generators : Mapping of str to torch.Generator
-        PyTorch's, by the names that they have in a checkpoint.
-    """
-
-    def __init__(self, generators: Mapping[str, torch.Generator]) -> None:
-        self._generators = generators
-        self._state = self._now()
-
-    @contextmanager
-    def lent(self) -> Generator[None, None, None]:
-        """Let the process draw from this trial's streams, and leave its own as they were."""
-        before = self._now()
-        self._set(self._state)
-        try:
-            yield
-        finally:
-            self._state = self._now()
-            self._set(before)
-
-    def state(self) -> dict[str, Any]:
-        """Give the states, of plain numbers and tensors."""
-        python, (_, keys, *rest), own = self._state
-        return {"python": list(python[1]), "numpy": [keys.tolist(), *map(float, rest)], **own}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave; a generator that it does not have, of another device, stays as it is."""
-        keys, position, has_gauss, gauss = state["numpy"]
-        numpy = ("MT19937", np.array(keys, np.uint32), int(position), int(has_gauss), gauss)
-        own = {name: state.get(name, now) for name, now in self._state[2].items()}
-        self._state = ((3, tuple(state["python"]), None), numpy, own)
-
-    def _now(self) -> tuple[Any, Any, dict[str, torch.Tensor]]:
-        own = {name: generator.get_state() for name, generator in self._generators.items()}
-        return random.getstate(), np.random.get_state(), own
-
-    def _set(self, state: tuple[Any, Any, Mapping[str, torch.Tensor]]) -> None:
-        random.setstate(state[0])
-        np.random.set_state(state[1])
-        for name, generator in self._generators.items():
-            generator.set_state(state[2][name])
-
-
-def _generators(device: torch.device) -> dict[str, torch.Generator]:
-    """Give the generators of PyTorch's that what runs on a device draws from."""
-    generators = {"torch": torch.default_generator}
-    if device.type == "cuda":
-        current = torch.cuda.current_device()  # there are none before CUDA is begun, as it is for this answer
-        generators["cuda"] = torch.cuda.default_generators[current if device.index is None else device.index]
-    return generators
 
 
 def _logged(model: BaseAlgorithm) -> dict[str, float]:
