@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from tests.knowledge.studies import a_study
+from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path, send, settle
@@ -126,6 +127,6 @@ def test_a_request_is_not_taken_before_it_is_whole(db, monkeypatch):
         raise OSError("the power went")
 
     monkeypatch.setattr("os.replace", cut_short)
-    with pytest.raises(OSError, match="the power went"):
+    with pytest.raises(StudyError, match="the power went"):
         send(db, "one", "note", text="half")
     assert list(Inbox(db, "one")()) == []

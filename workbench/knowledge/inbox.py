@@ -62,7 +62,7 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
         if action == "stop study" and (driver := driver_of(db_path(db), study)) is not None:
             do += f", or end {driver}"
         asked = f"study {study!r} cannot be asked to {action.removesuffix(' study')} beside {db}"
-        raise StudyError(f"{asked} ({err.strerror}): {do}") from None
+        raise StudyError(f"{asked} ({err.strerror or err}): {do}") from None
 
 
 def _put(folder: Path, text: str) -> str:
