@@ -25,6 +25,7 @@ from workbench.core.record import PACKAGE, version_of
 _ANSWER_S = 5.0
 _AGAIN_S = 3.0
 _CLOSE_S = 30.0
+_BETWEEN_S = 0.005  # between messages to the scheduler, as Dask has it to workers; its 10 ms hold up short phases
 _VERSION = version_of(PACKAGE)
 _PYTHON = "{}.{}".format(*sys.version_info)
 
@@ -230,3 +231,4 @@ class Connection:
         self._own = Client(self._address, security=self._security, set_as_default=False, name=self.topic, **limits)
         keep_time(self._own.loop)
         self._comm = self._own.scheduler_comm
+        self._comm.interval = _BETWEEN_S
