@@ -125,33 +125,30 @@ trainable = {kind = "quadratic"}
 
 
 def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY)
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
         "import sys; from workbench.cli.main import main\n"
-        "sys.exit(main(['run', sys.argv[1], '--quiet', '--db', sys.argv[2]]))\n"
+        "sys.exit(main(['run', sys.argv[1], '--quiet', '--db', sys.argv[3]]))\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "study.toml"), str(tmp_path / "kb.db")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, **FROM_HERE},
-    )
-    assert ran.returncode == 2
-    assert ran.stderr.count("\n") == 1, ran.stderr
-    assert "ulimit -n" in ran.stderr
-    assert not (tmp_path / "kb.db").exists()  # so that the study can be begun where there are more
+    refused_before_it_is_begun(tmp_path, "ulimit -n", sys.executable, "-c", script)
 
 
 def test_where_the_system_makes_no_semaphore_no_study_is_begun(tmp_path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY)
     there = "mount -t tmpfs -o ro none /dev/shm"
     if subprocess.run(["unshare", "-m", "sh", "-c", there], capture_output=True).returncode:
         pytest.skip("mounting a disk needs root")
-    command = [sys.executable, "-m", "workbench", "run", str(tmp_path / "study.toml"), "--db", str(tmp_path / "kb.db")]
+    run = [sys.executable, "-m", "workbench", "run"]
+    refused_before_it_is_begun(
+        tmp_path, "see to /dev/shm", "unshare", "-m", "sh", "-c", f'{there}; exec "$@"', "sh", *run
+    )
+
+
+def refused_before_it_is_begun(folder, said: str, *command: str) -> None:
+    """Run a study by a command that cannot: it says so in a line, and the study can be begun where more is allowed."""
+    (folder / "study.toml").write_text(STUDY)
+    db = folder / "kb.db"
     ran = subprocess.run(
-        ["unshare", "-m", "sh", "-c", f'{there}; exec "$@"', "sh", *command],
+        [*command, str(folder / "study.toml"), "--db", str(db)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -159,8 +156,8 @@ def test_where_the_system_makes_no_semaphore_no_study_is_begun(tmp_path) -> None
     )
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1, ran.stderr
-    assert "see to /dev/shm" in ran.stderr
-    assert not (tmp_path / "kb.db").exists()
+    assert said in ran.stderr
+    assert not db.exists()
 
 
 def test_what_a_study_writes_is_private_whatever_the_umask(tmp_path) -> None:
