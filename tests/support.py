@@ -212,6 +212,14 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if not path.name.endswith(("-shm", "-wal")))
 
 
+def without_semaphores(option: str = "ro") -> list[str]:
+    """Begin a command that finds /dev/shm read-only, or, with ``size=4k``, full; skip the test if not allowed to."""
+    there = f"mount -t tmpfs -o {option} none /dev/shm && {{ (cat /dev/zero > /dev/shm/full) 2> /dev/null || true; }}"
+    if subprocess.run(["unshare", "-m", "sh", "-c", there], capture_output=True).returncode:
+        pytest.skip("mounting a disk needs root")
+    return ["unshare", "-m", "sh", "-c", f'{there}; exec "$@"', "sh"]
+
+
 @contextmanager
 def small_disk(path: Path, size: str = "2m") -> Iterator[Path]:
     """Mount a small disk; skip the test where this is not allowed."""

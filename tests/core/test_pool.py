@@ -11,7 +11,7 @@ from multiprocessing import current_process, get_context, spawn
 
 import pytest
 
-from tests.support import FROM_HERE
+from tests.support import FROM_HERE, without_semaphores
 from workbench.core.errors import InvalidInput
 from workbench.core.pool import deaf, process_pool, refuse_without_processes, without_main
 
@@ -176,12 +176,9 @@ def test_a_process_that_may_start_none_is_told_so(monkeypatch) -> None:
 @pytest.mark.parametrize("option", ["ro", "size=4k"])
 def test_where_the_system_makes_no_semaphore_it_is_said(option) -> None:
     """As in a container without /dev/shm, or with one that is full."""
-    there = f"mount -t tmpfs -o {option} none /dev/shm && (cat /dev/zero > /dev/shm/full || true)"
-    if subprocess.run(["unshare", "-m", "sh", "-c", there], capture_output=True).returncode:
-        pytest.skip("mounting a disk needs root")
     script = "from workbench.core.pool import process_pool; process_pool(2)"
     ran = subprocess.run(
-        ["unshare", "-m", "sh", "-c", f'{there}; exec "$@"', "sh", sys.executable, "-c", script],
+        [*without_semaphores(option), sys.executable, "-c", script],
         capture_output=True,
         text=True,
         env={**os.environ, **FROM_HERE},

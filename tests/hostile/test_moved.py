@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.studies import a_study
-from tests.support import FROM_HERE, SPACE, Waits
+from tests.support import FROM_HERE, SPACE, Waits, without_semaphores
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.errors import DatabaseError
 from workbench.knowledge import Controls, Inbox, StudyLog
@@ -134,13 +134,8 @@ def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
 
 
 def test_where_the_system_makes_no_semaphore_no_study_is_begun(tmp_path) -> None:
-    there = "mount -t tmpfs -o ro none /dev/shm"
-    if subprocess.run(["unshare", "-m", "sh", "-c", there], capture_output=True).returncode:
-        pytest.skip("mounting a disk needs root")
-    run = [sys.executable, "-m", "workbench", "run"]
-    refused_before_it_is_begun(
-        tmp_path, "see to /dev/shm", "unshare", "-m", "sh", "-c", f'{there}; exec "$@"', "sh", *run
-    )
+    run = [*without_semaphores(), sys.executable, "-m", "workbench", "run"]
+    refused_before_it_is_begun(tmp_path, "see to /dev/shm", *run)
 
 
 def refused_before_it_is_begun(folder, said: str, *command: str) -> None:
