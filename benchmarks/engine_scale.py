@@ -3,18 +3,18 @@
 Up to 64 workers are processes, each under a nanny; they and Dask's scheduler are children of a process of their own.
 More workers share processes, `CROWD` in each and without a nanny, for 300 processes do not fit in 24 GiB. This process
 is the driver. Events, decisions and checkpoints are written to disk. Everything shares the machine's cores, so phases a
-second say more about the machine than about the engine; the driver's processor time a phase does not. One JSON line a
-size, then one of all:
+second say more about the machine than about the engine; the driver's processor time a phase does not. The sizes take
+turns, each time in a cluster of their own. One JSON line a turn, then one of all, with medians and ranges:
 
 - ``phases_per_s``, ``driver_us_per_phase`` (all threads of the driver, Dask's client among them), ``driver_mib`` (at
   the end) and ``up_s`` (until all workers were there)
 - ``lost_noticed_s``: until the driver had written down that 30 workers, or half of them, killed at once, were lost
 - ``a_process``: workers in each of their processes
 - ``watched_us_per_phase``: the same study once more, with its dashboard in another process looking twice a second
-- ``flatness``: largest over smallest of ``driver_us_per_phase``
+- ``flatness``: largest over smallest of ``driver_us_per_phase``, of each turn
 
 
-    python benchmarks/engine_scale.py [--workers 2 16 64 300] [--phases 3]
+    python benchmarks/engine_scale.py [--workers 2 16 64 300] [--phases 3] [--repeats 5]
 """
 
 import argparse
@@ -23,6 +23,7 @@ import json
 import logging
 import os
 import signal
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -47,6 +48,7 @@ from workbench.knowledge import StudyLog
 
 KILLED, LOOK_S = 30, 0.5
 CROWD, ALONE = 30, 64  # workers in a process where they share one; most that have one each
+MEASURED = "phases_per_s", "driver_us_per_phase", "watched_us_per_phase", "up_s", "lost_noticed_s", "driver_mib"
 QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s",
          "distributed.admin.system-monitor.interval": "2s", "distributed.worker.http.routes": []}  # fmt: skip
 
@@ -182,18 +184,30 @@ def measured(n_workers: int, n_phases: int) -> dict[str, Any]:
     }
 
 
+def spread(values: list[float]) -> list[float]:
+    """Give median, least and largest."""
+    return [of(values) for of in (statistics.median, min, max)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 16, 64, 300])
     parser.add_argument("--phases", type=int, default=3, help="of each trial")
+    parser.add_argument("--repeats", type=int, default=5, help="turns of each size")
     given = parser.parse_args()
-    found = []
-    for n_workers in given.workers:
-        found.append(measured(n_workers, given.phases))
-        print(json.dumps(found[-1]), flush=True)
-    costs = [one["driver_us_per_phase"] for one in found]
-    total = {"driver_us_per_phase": {one["workers"]: one["driver_us_per_phase"] for one in found}}
-    print(json.dumps(total | {"flatness": round(max(costs) / min(costs), 2), "cores": os.cpu_count()}))
+    turns: list[dict[int, dict[str, Any]]] = []
+    for _ in range(given.repeats):
+        turns.append({})
+        for n_workers in given.workers:
+            turns[-1][n_workers] = measured(n_workers, given.phases)
+            print(json.dumps(turns[-1][n_workers]), flush=True)
+    costs = [[one["driver_us_per_phase"] for one in turn.values()] for turn in turns]
+    total: dict[str, Any] = {
+        key: {n_workers: spread([turn[n_workers][key] for turn in turns]) for n_workers in given.workers}
+        for key in MEASURED
+    }
+    flatness = spread([round(max(each) / min(each), 2) for each in costs])
+    print(json.dumps(total | {"flatness": flatness, "cores": os.cpu_count()}))
 
 
 if __name__ == "__main__":
