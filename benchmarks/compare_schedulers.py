@@ -9,8 +9,8 @@ curves (by default this project's), judged by held-out seeds; printed as one tab
 against the best of the others at each budget, and at the last against what no stopping rule could know: every
 configuration whole, with all the seeds there are to choose by, judged by the last half of each curve. The tables share
 the repetitions; a study is cut at the last budget.
-For each scheduler of the others: medians with 95 % bootstrap intervals, regret after some shares of the longest study's
-time, and where the first of them does better, worse or the same in the paired differences.
+For each scheduler of the others: medians with the sign test's 95 % intervals, regret after some shares of the longest
+study's time, and where the first of them does better, worse or the same in the paired differences.
 """
 
 import argparse

@@ -44,6 +44,15 @@ def test_the_interval_of_a_median_is_the_sign_test_s(n) -> None:
         assert told is not (low <= other <= high)
 
 
+def test_of_runs_too_few_for_the_sign_test_the_range_is_given_to_whom_asks_for_it() -> None:
+    few = [3.0, 1.0, 2.0, 5.0, math.nan, 4.0]
+    assert median_of(few) == (3, -math.inf, math.inf)
+    assert median_of(few, or_range=True) == (3, 1, 5)
+    many = np.random.default_rng(0).normal(size=30)
+    assert median_of(many, or_range=True) == median_of(many)
+    assert all(math.isnan(part) for part in median_of([], or_range=True))
+
+
 def test_intervals_of_the_means_of_few_runs_are_student_s() -> None:
     # t(0.975, 2) = 4.3027; the deviation is 1
     assert mean_of([1.0, 2.0, 3.0]) == pytest.approx((2, 2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5), abs=1e-3)

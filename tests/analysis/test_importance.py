@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from workbench.analysis import importance, partial_dependence
-from workbench.analysis.forests import LOWEST, forests_apart
+from workbench.analysis.forests import LOWEST, forests_apart, forests_by_phase
 from workbench.analysis.importance import (
     _explain,
     _harms,
@@ -246,6 +246,26 @@ def test_what_depends_on_another_does_not_take_the_other_s_importance() -> None:
     assert found.table.set_index("hyperparameter")["importance"]["optimizer"] == pytest.approx(0.36, abs=0.1)
     means = partial_dependence(trials, phases, names, fitted=found).set_index("value")["score"]
     assert means[["adam", "sgd"]].tolist() == pytest.approx([score[~sgd].mean(), score[sgd].mean()], abs=0.2)
+
+
+@pytest.mark.parametrize("founders", [20, 19])
+def test_of_a_population_those_that_began_with_others_weights_explain_nothing(founders) -> None:
+    """No hyperparameter does anything; copies score as their donor did, and have hyperparameters near to its."""
+    trials, phases = _study(founders, lambda t, rng: rng.normal(size=founders))
+    donors = trials.nlargest(4, "last_score")
+    copies = [donors.assign(lr=donors["lr"] * 1.02**k, last_score=donors["last_score"] + k) for k in range(1, 11)]
+    heirs = pd.concat(copies)
+    heirs = heirs.assign(trial=founders + np.arange(len(heirs)), parent_phase=0.0)
+    population = pd.concat([trials.assign(parent_phase=np.nan), heirs], ignore_index=True)
+    every = pd.concat([phases, heirs[["trial"]].assign(phase=0, score=heirs["last_score"])], ignore_index=True)
+    found = importance(population, every, NAMES, forests=3, resamples=5)
+    if founders == 20:
+        assert found.problem == importance(trials, phases, NAMES, forests=3, resamples=5).problem != ""
+        assert [answer["phase"] for answer in forests_by_phase(population, every, NAMES, forests=1)] == [None, 0]
+    else:
+        left_out = "(40 that began with others' weights are left out)"
+        assert found.problem == f"19 trials with a score {left_out}, 20 are needed"
+        assert [answer["phase"] for answer in forests_by_phase(population, every, NAMES, forests=1)] == [None]
 
 
 def test_learning_rates_are_taken_by_their_logarithm():

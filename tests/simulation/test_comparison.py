@@ -104,6 +104,34 @@ def test_the_same_scheduler_twice_is_told_apart_in_one_case_of_twenty_at_most() 
     assert np.mean(wrong) < 0.05
 
 
+def told_of(numbers: np.ndarray) -> Comparison:
+    """Compare one scheduler with itself, every measure of which and every moment of whose regret are these numbers."""
+    values = {("one", measure): numbers for measure in MEASURES}
+    over_time = {"one": np.tile(numbers[:, None], 100)}
+    return Comparison(["one"], values, over_time, over_time, np.ones((len(numbers), 100)), 1)
+
+
+@pytest.mark.parametrize("repeats", [6, 7, 8])
+def test_of_few_repetitions_intervals_of_medians_miss_in_one_case_of_twenty_at_most(repeats) -> None:
+    """A bootstrap's of seven repetitions do in one of eight."""
+    draw, missed = np.random.default_rng(repeats), []
+    for _ in range(300):
+        found = told_of(draw.exponential(size=repeats))
+        for _, low, high in (found.medians("one", ["makespan"])["makespan"], found.regret_at("one", 0.5)):
+            missed.append(not low <= np.log(2) <= high)
+    assert np.mean(missed) < 0.05
+    band = found.over_time("regret").iloc[49]
+    assert (band["median"], band["low"], band["high"]) == found.regret_at("one", 0.5)
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 5])
+def test_medians_of_too_few_repetitions_for_an_interval_have_their_range(repeats) -> None:
+    numbers = np.random.default_rng(repeats).normal(size=repeats)
+    expected = pytest.approx((np.median(numbers), numbers.min(), numbers.max()))
+    found = told_of(np.append(numbers, np.nan))  # and one in which every trial failed
+    assert found.medians("one")["best_score"] == found.regret_at("one", 1.0) == expected
+
+
 def test_repetitions_in_which_all_trials_failed_do_not_count_among_the_six() -> None:
     scores = {"one": np.ones(6), "two": np.array([0.0, *[np.nan] * 5])}
     values = {(name, measure): scores[name] for name in scores for measure in MEASURES}

@@ -168,6 +168,23 @@ def test_the_best_checkpoint_is_that_of_the_best_phase_of_all_for_it_is_kept(tmp
     assert not store.has("trial-00000/phase-000")
 
 
+def test_no_trial_is_on_the_front_by_phases_that_a_person_added(tmp_path) -> None:
+    """The first lost its place by its fourth phase, beyond the study's own three; the second won one."""
+    aim = {"aim": {"second": "flops", "second_mode": "min"}}
+    events = [Event(Kind.STUDY_STARTED, 0.0, data=aim), EVENTS[1]]
+    for trial, scores in enumerate([(1.0, 1.0, 9.0, 2.0), (1.0, 1.0, 5.0, 8.0), (1.0, 1.0, 7.0)]):
+        events += [runs(0.0, trial, {"lr": 1e-3, "gamma": 0.9})]
+        for phase, score in enumerate(scores):
+            flops = 1.0 if (trial, phase) == (1, 3) else 5.0
+            events += [begun(phase, trial, phase), ended(phase + 1.0, trial, phase, 0, score, flops=flops)]
+        events += [judged(4.0, trial, len(scores) - 1, "stop", "extended" if len(scores) > 3 else "finished")]
+    write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    results = Results.open(tmp_path / "kb.db", "one")
+    rows = [(0, 2, 9.0, 5.0, True), (2, 2, 7.0, 5.0, False), (1, 2, 5.0, 5.0, False)]
+    assert [tuple(row) for row in results.front.to_numpy().tolist()] == rows
+    assert results.front["score"].max() == results.best_score
+
+
 def test_configurations_are_given_as_they_ran(tmp_path) -> None:
     """A whole number stays one, though another trial does not have it."""
     configs = [{"layers": 3, "net": "deep"}, {"net": "flat"}]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -43,10 +42,10 @@ def bootstrap_interval(
     ----------
     values : array of float, shape [n]
         Independent runs, some thousands at most (memory is 8·n·`resamples` bytes); NaN (a failed run) is left out.
-        Medians of many arrays of the same n are cheap: which runs a draw has in its middle depends on n alone.
     statistic : {"median", "mean"}
     confidence : float
-        Coverage aimed at, in (0, 1). With fewer than about ten values the interval is too narrow: say n with it.
+        Coverage aimed at, in (0, 1). With fewer than about ten values the interval is too narrow: say n with it, or
+        take `median_of` or `mean_of`.
     resamples : int
         Draws of n values with replacement.
     seed : int
@@ -56,17 +55,15 @@ def bootstrap_interval(
     runs = runs[np.isfinite(runs)]
     if runs.size == 0:
         return _OF_NONE
-    if statistic == "median":
-        ordered = np.sort(runs)
-        below, above = _middles(runs.size, resamples, seed)
-        again = (ordered[below] + ordered[above]) / 2
-    else:
-        draw = np.random.default_rng(seed).integers(runs.size, size=(resamples, runs.size))
-        again = np.mean(runs[draw], axis=1)
-    return percentile_interval(float(np.median(runs) if statistic == "median" else np.mean(runs)), again, confidence)
+    draw = np.random.default_rng(seed).integers(runs.size, size=(resamples, runs.size))
+    of = np.median if statistic == "median" else np.mean
+    again = of((np.sort(runs) if statistic == "median" else runs)[draw], axis=1)
+    return percentile_interval(float(of(runs)), again, confidence)
 
 
-def median_of(values: Sequence[float] | npt.NDArray[np.floating], confidence: float = 0.95) -> Interval:
+def median_of(
+    values: Sequence[float] | npt.NDArray[np.floating], confidence: float = 0.95, *, or_range: bool = False
+) -> Interval:
     """Give the median of runs, and between which two of them it lies: the sign test's interval, exact for few, too.
 
     Parameters
@@ -75,6 +72,9 @@ def median_of(values: Sequence[float] | npt.NDArray[np.floating], confidence: fl
         Independent runs; NaN and infinite ones (a failed run) are left out.
     confidence : float
         Coverage at least, in (0, 1).
+    or_range : bool
+        Of runs that are too few for it, give the range: say so, for of two runs it holds the median one time in two,
+        of three in 75 % of cases, of four in 87.5 %, of five in 94 %.
 
     Returns
     -------
@@ -88,7 +88,8 @@ def median_of(values: Sequence[float] | npt.NDArray[np.floating], confidence: fl
     runs = runs[np.isfinite(runs)]
     if runs.size == 0:
         return _OF_NONE
-    place = int(stats.binom.ppf((1 - confidence) / 2, runs.size, 0.5))  # so many are left out at either end, and one
+    place = int(stats.binom.ppf((1 - confidence) / 2, runs.size, 0.5))  # so many are left out at either end, less one
+    place = max(place, int(or_range))
     low, high = (runs[place - 1], runs[-place]) if place else (-np.inf, np.inf)
     return Interval(float(np.median(runs)), float(low), float(high))
 
@@ -116,11 +117,3 @@ def percentile_interval(value: float, again: npt.NDArray[np.floating], confidenc
     tail = (1 - confidence) / 2
     low, high = np.quantile(again, [tail, 1 - tail])
     return Interval(value, float(low), float(high))
-
-
-@lru_cache(maxsize=32)
-def _middles(n: int, resamples: int, seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Draw n of n ordered runs, many times; give the places of each draw's two middle ones (one place if n is odd)."""
-    draw = np.random.default_rng(seed).integers(n, size=(resamples, n))
-    draw.partition(((n - 1) // 2, n // 2), axis=1)
-    return draw[:, (n - 1) // 2].copy(), draw[:, n // 2].copy()

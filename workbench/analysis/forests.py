@@ -35,7 +35,7 @@ def forests_by_phase(
     trials, phases, hyperparameters, forests
         As for `importance`.
     """
-    for phase in (None, *phases_with_enough(phases)):
+    for phase in (None, *phases_with_enough(trials, phases)):
         result = importance(trials, phases, hyperparameters, phase=phase, forests=forests, resamples=RESAMPLES)
         yield {"phase": phase, "rows": result.table.round(4).to_dict("records"), "told": str(result)}
 
@@ -60,7 +60,8 @@ def forests_apart(
     mine = os.getpriority(os.PRIO_PROCESS, 0)
     os.setpriority(os.PRIO_PROCESS, process.pid, min(LOWEST, mine + niceness))  # before it imports anything
     assert process.stdin is not None
-    told_of_trials = [name for name in ("trial", "candidate", "last_score", *hyperparameters) if name in trials]
+    asked = ("trial", "candidate", "parent_phase", "last_score", *hyperparameters)
+    told_of_trials = [name for name in asked if name in trials]
     kept = trials[told_of_trials], phases[["trial", "phase", "score"]]
     process.stdin.write(pickle.dumps((*kept, [*hyperparameters], forests)))
     process.stdin.close()

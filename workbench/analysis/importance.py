@@ -34,7 +34,7 @@ class Importance:
         Why there are no numbers: too few trials, nothing varied, no skill, or no more than in shuffled scores. Empty if
         there are.
     trials : int
-        Trials with a score, stopped early or not.
+        Trials with a score that began with weights of their own, stopped early or not.
     r2, r2_own : float
         Of the chosen forest, on trials it had not seen (10-fold cross-validation) and on its own; NaN if there is none.
         The former is the best of as many as were compared, and so a little high.
@@ -78,6 +78,7 @@ def importance(
     taken. The target is the last score each trial reported, stopped early or not: leaving out the stopped ones would
     hide what makes trials bad. A configuration with several seeds counts once, by their mean; one that was run again,
     as by Hyperband from the start in every rung, is never split between what a forest knows and what it is asked.
+    Of a population, those that began with others' weights are left out: see `began_anew`.
     Values over a wide positive range (learning rates) are taken by their logarithm. Whether a hyperparameter applies
     counts for the one that it depends on. Nothing is told if shuffled scores are explained as well, see
     `trees.as_good_shuffled`: in pure noise something is told in one case of twenty at most.
@@ -101,7 +102,10 @@ def importance(
     y = _over_seeds(by_seed)
     names = [name for name in hyperparameters if rows[name].astype(str).nunique() > 1]
     if len(y) < FEWEST_TRIALS:
-        return Importance(problem=f"{so_many(len(y), 'trial')} with a score, {FEWEST_TRIALS} are needed", trials=len(y))
+        heirs = len(trials) - len(began_anew(trials))
+        besides = f" ({heirs} that began with others' weights are left out)" if heirs else ""
+        words = f"{so_many(len(y), 'trial')} with a score{besides}, {FEWEST_TRIALS} are needed"
+        return Importance(problem=words, trials=len(y))
     if not names:
         return Importance(problem="no hyperparameter was varied", trials=len(y))
     if np.ptp(y) == 0:
@@ -122,10 +126,20 @@ def explained(
     return rows, _over_seeds(scores)
 
 
-def phases_with_enough(phases: pd.DataFrame) -> list[int]:
+def began_anew(trials: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the trials that began with others' weights, as under PBT: those made their scores more than they did.
+
+    Copies are made of the best, late, and with hyperparameters near to theirs: where these do nothing at all, forests
+    told in nine studies of ten which ones matter.
+    """
+    return trials[trials["parent_phase"].isna()] if "parent_phase" in trials else trials
+
+
+def phases_with_enough(trials: pd.DataFrame, phases: pd.DataFrame) -> list[int]:
     """Give the phases that enough trials have ended with a score, to be explained on their own."""
-    trials = phases[phases["score"].notna()].groupby("phase")["trial"].nunique()
-    return sorted(map(int, trials.index[trials >= FEWEST_TRIALS]))
+    scored = phases[phases["score"].notna() & phases["trial"].isin(began_anew(trials)["trial"])]
+    counts = scored.groupby("phase")["trial"].nunique()
+    return sorted(map(int, counts.index[counts >= FEWEST_TRIALS]))
 
 
 def _over_seeds(by_seed: Floats) -> Floats:
@@ -136,6 +150,7 @@ def _over_seeds(by_seed: Floats) -> Floats:
 
 def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None = None) -> tuple[pd.DataFrame, Floats]:
     """Give the configurations that have a score, a row each, and their seeds' scores [n, seeds], NaN at the end."""
+    trials = began_anew(trials)
     scores = _scores(trials, phases, phase)
     rows = trials[trials["trial"].isin(scores.index)]
     y = scores.reindex(rows["trial"]).to_numpy(float)

@@ -52,7 +52,7 @@ def landscape(
     """
     fitted = fitted or importance(trials, phases, hyperparameters, seed=seed)
     pair = list(fitted.table["hyperparameter"][:2])
-    known = [(phase, *explained(trials, phases, phase)) for phase in phases_with_enough(phases)]
+    known = [(phase, *explained(trials, phases, phase)) for phase in phases_with_enough(trials, phases)]
     enough = [
         (phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS and rows[pair].notna().any().all()
     ]

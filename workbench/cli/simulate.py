@@ -258,7 +258,7 @@ def _interval(interval: "Interval") -> dict[str, float | None]:
 def _table(scenario: "Scenario", by_label: Mapping[str, Mapping[str, Any]]) -> str:
     head = f"{scenario.name}: simulated, {so_many(scenario.cluster.nodes, 'node')}, seed {scenario.seed}"
     if scenario.repeats > 1:
-        head += f", {scenario.repeats} paired repetitions: median [95 % interval]"
+        head += f", {scenario.repeats} paired repetitions: median [95 % interval; of fewer than six their range]"
     lines = [head]
     for label, values in by_label.items():
         lines += [f"  {label}", *(f"    {name:<16} {_cell(value)}" for name, value in values.items())]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score", "phases", "trials", "retries")
 _BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
 _POINTS = 100  # of a curve over time: the k-th, from 1, stands for k / 100 of it
-RESAMPLES = 2000
 _CHUNK = 5  # repetitions a process takes at a time: with more, one of them would end long before the others
 
 Array = npt.NDArray[np.float64]
@@ -56,9 +55,12 @@ class Comparison:
     slots: int
 
     def medians(self, label: str, measures: Sequence[str] = MEASURES) -> dict[str, Interval]:
-        """Give each measure's median over the repetitions, with its 95 % bootstrap interval."""
+        """Give each measure's median over the repetitions, with the sign test's 95 % interval.
+
+        Where fewer than six repetitions have a number, which have no such interval, with their range.
+        """
         self._check(label, *measures)
-        return {m: bootstrap_interval(self.values[label, m], resamples=RESAMPLES) for m in measures}
+        return {m: median_of(self.values[label, m], or_range=True) for m in measures}
 
     def difference(self, measure: str, label: str, other: str) -> Interval:
         """Give the median of the paired differences `label` - `other`, with the sign test's 95 % interval.
@@ -101,7 +103,7 @@ class Comparison:
         return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])
 
     def table(self) -> "pd.DataFrame":
-        """One row a scheduler, one column a measure: ``median [low, high]``."""
+        """One row a scheduler, one column a measure: ``median [low, high]``, as of `medians`."""
         import pandas as pd
 
         rows = {label: {m: v.written(".4g") for m, v in self.medians(label).items()} for label in self.labels}
@@ -113,7 +115,7 @@ class Comparison:
         Returns
         -------
         DataFrame
-            One row a scheduler and moment: scheduler, share_of_time, at (median), median, low, high.
+            One row a scheduler and moment: scheduler, share_of_time, at (median), median, low, high (as of `medians`).
         """
         import pandas as pd
 
@@ -126,10 +128,9 @@ class Comparison:
         return pd.concat(frames, ignore_index=True)
 
     def regret_at(self, label: str, share: float) -> Interval:
-        """Give the regret after a share of the longest study's time: after equal node-hours for all."""
+        """Give the regret, as of `medians`, after a share of the longest study's time: after equal node-hours."""
         self._check(label)
-        column = _column(share)
-        return bootstrap_interval(self.regret[label][:, column], resamples=RESAMPLES)
+        return median_of(self.regret[label][:, _column(share)], or_range=True)
 
     def _check(self, label: str, *measures: str) -> None:
         if label not in self.labels:
@@ -174,7 +175,7 @@ def arrival_bias(
     -------
     DataFrame
         One row a group of trials, in the order of starting: group, share_run (mean share of the phases run, 0 to 1),
-        low, high (95 % bootstrap interval over the repetitions).
+        low, high (95 % bootstrap interval over the repetitions, too narrow for fewer than about ten).
     """
     import pandas as pd
 
@@ -182,7 +183,7 @@ def arrival_bias(
     if not whole(1).fits(groups):
         raise InvalidInput(f"the groups that trials come in are {whole(1).words}, got {groups!r}")
     shares = spread_over_processes(partial(_shares_run, scenario, label, groups), repeats, processes)
-    intervals = [bootstrap_interval(column, "mean", resamples=RESAMPLES) for column in np.array(shares).T]
+    intervals = [bootstrap_interval(column, "mean", resamples=2000) for column in np.array(shares).T]
     rows = [(group + 1, *interval) for group, interval in enumerate(intervals)]
     return pd.DataFrame(rows, columns=["group", "share_run", "low", "high"])
 
@@ -216,7 +217,7 @@ def regrets(comparisons: Mapping[str, Comparison], share: float = 0.5) -> "pd.Da
     -------
     DataFrame
         One row a scheduler, one column a comparison: the regret after `share` of the longest study's time,
-        ``median [low, high]`` with the 95 % bootstrap interval.
+        ``median [low, high]``, as of `Comparison.medians`.
     """
     import pandas as pd
 
@@ -284,10 +285,10 @@ def _column(share: float) -> int:
 
 
 def _bands(label: str, curves: Array, grid: Array) -> "pd.DataFrame":
-    """Median and bootstrap interval at every point, shape [repeats, points] → [points]."""
+    """Median with its limits at every point, shape [repeats, points] → [points]."""
     import pandas as pd
 
-    bands = [bootstrap_interval(column, resamples=500) for column in curves.T]
+    bands = [median_of(column, or_range=True) for column in curves.T]
     return pd.DataFrame(
         {
             "scheduler": label,

@@ -28,8 +28,8 @@ CAPTIONS = {
     "score by hyperparameter": "Scores at phase ends against each hyperparameter; crosses are the last "
     "scores of trials that were stopped or failed.",
     "parallel coordinates": "A line a trial through its hyperparameters to its last score.",
-    "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
-    "95 % intervals.",
+    "importance": "What random forests make of the last scores of all trials that began with weights of their own, "
+    "stopped ones among them; bars with 95 % intervals.",
     "partial dependence": "The score that the forests predict for each value of the hyperparameters that matter "
     "most, the others as they were tried; bands are 95 % over configurations.",
     "landscape": "The score that forests predict over the two hyperparameters that matter most, phase by phase, each "

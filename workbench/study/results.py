@@ -18,7 +18,7 @@ from workbench.core.record import size_of_record
 from workbench.core.showing import config_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames, KnowledgeBase, Recording
-from workbench.study.rows import front_of, summary_html, summary_rows, summary_text, why_no_front
+from workbench.study.rows import front_of, planned, summary_html, summary_rows, summary_text, why_no_front
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,8 @@ class Results:
     def front(self) -> "pd.DataFrame":
         """The score against the second objective, and who is on the front; see `workbench.analysis.front`.
 
-        Of several seeds a row is a configuration's, joined as the study judged it.
+        Of several seeds a row is a configuration's, joined as the study judged it; phases that a person added to the
+        study's own are not counted, as in `best`.
         A metric that no phase has returned is warned of.
 
         Raises
@@ -163,14 +164,14 @@ class Results:
         """The configurations by the scores on which the study chose them; see `workbench.analysis.claims`."""
         from workbench.analysis import claims, leader_of
 
-        return claims(_planned(self), self.frames.aim.mode, self.judged_by, leader_of(self.frames.decisions))
+        return claims(planned(self), self.frames.aim.mode, self.judged_by, leader_of(self.frames.decisions))
 
     @property
     def confirmed(self) -> "pd.DataFrame":
         """What fresh seeds say of the best configurations, the best first; see `workbench.analysis.confirmed`."""
         from workbench.analysis import confirmed
 
-        return confirmed(_planned(self), self.frames.phases, self.frames.aim.mode, self.judged_by)
+        return confirmed(planned(self), self.frames.phases, self.frames.aim.mode, self.judged_by)
 
     @property
     def has_lineage(self) -> bool:
@@ -305,13 +306,6 @@ class Results:
 
     __repr__ = __str__ = summary_text
     _repr_html_ = summary_html
-
-
-def _planned(found: Results) -> "pd.DataFrame":
-    """Give the trials without phases beyond those that the study gives one, which a person added."""
-    from workbench.analysis import up_to
-
-    return up_to(found.frames.trials, found.frames.phases, found.size.n_phases)
 
 
 def _trials_table(f: Frames) -> "pd.DataFrame":

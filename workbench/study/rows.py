@@ -96,11 +96,19 @@ def _front_row(results: "Results") -> dict[str, str]:
 
 
 def front_of(results: "Results") -> "pd.DataFrame":
-    """Hold the score against the second objective, which there is; see `workbench.analysis.front`."""
+    """Hold the score against the second objective, which there is, phases beyond the study's own not counted."""
     from workbench.analysis import front
 
-    f, aim = results.frames, results.frames.aim
-    return front(f.searched, str(aim.second), aim.mode, aim.second_mode, f.trials, results.judged_by)
+    aim, phases, n = results.frames.aim, results.frames.searched, results.size.n_phases
+    within = phases if n is None else phases[phases["phase"] < n]
+    return front(within, str(aim.second), aim.mode, aim.second_mode, planned(results), results.judged_by)
+
+
+def planned(results: "Results") -> "pd.DataFrame":
+    """Give the trials without phases beyond those that the study gives one, which a person added."""
+    from workbench.analysis import up_to
+
+    return up_to(results.frames.trials, results.frames.phases, results.size.n_phases)
 
 
 def why_no_front(frames: Frames) -> str:

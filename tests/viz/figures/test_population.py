@@ -40,6 +40,13 @@ def test_members_are_coloured_by_the_founder_of_their_weights(known):
     assert "with the weights of trial 3 after its phase 1" in marks.hovertext[1]
 
 
+def test_a_trial_that_a_person_lets_run_on_is_not_drawn_over_the_one_its_member_goes_on_as(known):
+    """Trial 2 runs to the end, beside trial 3 that its member is from second 12 on."""
+    fig = member_lineage(known.assign(ended_s=known["ended_s"].where(known["trial"] != 2, 32.0)), wall_s=32.0)
+    of_two = named(fig, "from trial 2")
+    assert (list(of_two.x), list(of_two.y)) == ([0.0, 12.0, None], [2, 2, None])
+
+
 def test_no_two_founders_share_a_colour_and_the_best_spread_have_one():
     founders = pd.Series([*range(10), 9, 9, 8])
     inks = founder_inks(founders)

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import integrate, stats
 
 from workbench.algos.rl.hts.step_time import StepTime
-from workbench.analysis import bootstrap_interval
+from workbench.analysis import bootstrap_interval, median_of
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config
 
@@ -95,8 +95,8 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
         ====================== =====================================================================================
         law, cv                of the step times
         n                      seeds
-        speedup, low, high     median of seconds a step played, the baseline's over HTS-RL's, and its 95 % bootstrap
-                               interval
+        speedup, low, high     median of seconds a step played, the baseline's over HTS-RL's, and its 95 % interval, or
+                               of fewer than six seeds their range
         updates, updates_low,  the same of seconds for as many updates: HTS-RL's last interval, which it does not train
         updates_high           on, is no gain
         expected               from the law alone, no learning
@@ -111,12 +111,12 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
         law, cv = shown["law"], float(shown["cv"])
         step_time = StepTime(float(shown["mean_ms"]) / 1e3, cv, law)
         size = (int(shown["n_agents"]), int(shown["sync_interval"]))
-        ratio = bootstrap_interval(of_law["speedup"].to_numpy(float))
+        ratio = median_of(of_law["speedup"].to_numpy(float), or_range=True)
         gain = bootstrap_interval((of_law["hts_return"] - of_law["synchronous_return"]).to_numpy(float), "mean")
         learning_s = float(of_law["synchronous_learning_s"].median())
         rows.append(
             {"law": law, "cv": cv, "n": len(of_law), "speedup": ratio.value, "low": ratio.low, "high": ratio.high}
-            | bootstrap_interval(for_as_many_updates(of_law).to_numpy(float)).columns("updates")
+            | median_of(for_as_many_updates(of_law).to_numpy(float), or_range=True).columns("updates")
             | {"expected": expected_speedup(step_time, *size).speedup}
             | {"expected_with_learning": expected_speedup(step_time, *size, learning_s=learning_s).speedup}
             | gain.columns("difference")
@@ -163,13 +163,14 @@ def swept(runs: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row a value: setting, value, n (seeds), step_ms (median, of all environments) with step_ms_low and
-        step_ms_high, expected_ms (the longest sum of an interval's step times alone, a step), learning_ms (of an
+        step_ms_high (of fewer than six seeds their range), expected_ms (the longest sum of an interval's step times
+        alone, a step), learning_ms (of an
         update, a step), return (mean) with return_low and return_high.
     """
     rows = []
     for (setting, value), of in runs.groupby(["setting", "value"], sort=False):
         alpha, step_time = int(of["sync_interval"].iloc[0]), StepTime(of["mean_ms"].iloc[0] / 1e3, 1.0, "gamma")
-        took = bootstrap_interval(of["step_ms"].to_numpy(float))
+        took = median_of(of["step_ms"].to_numpy(float), or_range=True)
         rows.append(
             {"setting": setting, "value": value, "n": len(of)}
             | took.columns("step_ms")

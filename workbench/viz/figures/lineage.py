@@ -31,7 +31,8 @@ def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:
     Returns
     -------
     Figure
-        A line a member; where it copied another, a thin line from the donor and a mark.
+        A line a member; where it copied another, a thin line from the donor and a mark. Of a trial that a person lets
+        run on, what is beside the trial that its member goes on as is left out.
     """
     fig = theme.figure("Members and whom they copied", max(300, 140 + _ROW * lineage["member"].nunique()))
     unit = theme.time_axis(fig, wall_s)
@@ -40,8 +41,10 @@ def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:
         return theme.empty_note(fig, "no trial has begun yet")
     inks = founder_inks(lineage["founder"])
     member_of = dict(zip(lineage["trial"], lineage["member"], strict=True))
+    went_on = lineage.sort_values("trial").groupby("member")["started_s"].shift(-1)
+    lineage = lineage.assign(ended_s=lineage["ended_s"].fillna(wall_s).clip(upper=went_on.fillna(wall_s)))
     for founder, group in lineage.groupby(_told_apart(lineage["founder"], inks), dropna=False):
-        fig.add_trace(_lives(group, _name(founder), inks[group["founder"].iloc[0]], unit, wall_s))
+        fig.add_trace(_lives(group, _name(founder), inks[group["founder"].iloc[0]], unit))
     copies = lineage[lineage["copied"]]
     if len(copies):
         fig.add_trace(_jumps(copies, member_of, unit))
@@ -100,13 +103,12 @@ def _name(founder: object) -> str:
     return "from other trials" if founder is pd.NA else f"from trial {founder}"
 
 
-def _lives(group: pd.DataFrame, name: str, ink: str, unit: theme.Clock, wall_s: float) -> go.Scatter:
+def _lives(group: pd.DataFrame, name: str, ink: str, unit: theme.Clock) -> go.Scatter:
     """Join the lines of these trials; None ends a line."""
     x: list[float | None] = []
     y: list[float | None] = []
     for row in group.to_dict("records"):
-        end = wall_s if pd.isna(row["ended_s"]) else row["ended_s"]
-        x += [row["started_s"] / unit.seconds, end / unit.seconds, None]
+        x += [row["started_s"] / unit.seconds, row["ended_s"] / unit.seconds, None]
         y += [row["member"], row["member"], None]
     return go.Scatter(x=x, y=y, mode="lines", line={"color": ink, "width": 4}, name=name, hoverinfo="skip")
 
