@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -347,6 +348,20 @@ def test_a_constraint_that_fails_is_told_with_the_configuration_and_what_does_no
         Space({"x": Uniform(0, 1)}, constraint=refusing).sample(np.random.default_rng(0))
     with pytest.raises(InvalidInput, match=r"raised ZeroDivisionError: .* for {'x': 0\.\d+}$"):
         Space({"x": Uniform(0, 1)}, constraint=lambda config: 1 / 0).sample(np.random.default_rng(0))
+
+
+def test_a_constraint_that_would_hold_for_all_is_refused() -> None:
+    """What a generator function or a coroutine gives is true, whatever it says."""
+
+    def yields(config):
+        yield config["x"] < 0.5
+
+    async def awaits(config):
+        return config["x"] < 0.5
+
+    for late in (yields, awaits, partial(yields)):
+        with pytest.raises(InvalidInput, match=r"and .*yields or awaits, .* every one: let it return True or"):
+            Space({"x": Uniform(0, 1)}, constraint=late)
 
 
 def test_a_constraint_that_nothing_keeps_is_an_error_and_not_an_endless_search() -> None:

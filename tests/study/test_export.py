@@ -122,6 +122,17 @@ def test_an_export_to_a_place_without_a_name_is_refused(db, capsys, to) -> None:
     assert "goes to a file or a URL, and none is named: name one" in capsys.readouterr().err
 
 
+def test_a_url_is_no_folder(db, capsys, monkeypatch) -> None:
+    """It was made one, of the name ``sqlite:``, below the working directory."""
+    monkeypatch.chdir(db.parent)
+    place = "postgresql://me:secret@here/db"
+    assert main(["export", "exported", "--db", str(db), "--to", "csv", "--out", place]) == 2
+    assert "postgresql://me:***@here/db is a URL, and this export is a folder of files" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match=r"^sqlite:///x\.db is a URL"):
+        export(db, "exported", "csv", "sqlite:///x.db")
+    assert [path.name for path in db.parent.iterdir() if path.is_dir()] == []
+
+
 @pytest.mark.parametrize("to", ["optuna", "mlflow"])
 @pytest.mark.parametrize("place", ["{}", "sqlite:///{}", "sqlite:///{}?timeout=5"])
 def test_a_file_that_holds_something_else_is_left_as_it_was(db, to, place) -> None:

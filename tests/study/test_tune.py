@@ -107,6 +107,17 @@ def test_an_error_of_the_function_comes_out_with_its_line(here) -> None:
         assert list(kb) == ["train"]
 
 
+def test_fewer_trials_than_tell_what_is_wrong_are_an_error_too_if_all_fail(here) -> None:
+    """Two were: tune returned as if it had found something."""
+
+    def train(config):
+        yield config["momentum"]
+
+    says = r"^no trial of study 'train' has a score: KeyError: 'momentum' \(test_tune.py:\d+ in train\), 2 trials$"
+    with pytest.raises(StudyError, match=says):
+        tune(train, SPACE, n_trials=2, **here)
+
+
 def test_a_function_that_yields_less_often_than_there_are_phases_is_told_at_its_first_end(here) -> None:
     def train(config):
         yield from (config["lr"], config["lr"])

@@ -1,7 +1,7 @@
 """Which hyperparameters the scores follow, by random forests (as App. A.2 of arXiv 1902.02725)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from workbench.analysis.trees import Floats, Folds, Forest, as_good_shuffled, r2
 from workbench.core.showing import so_many
 
 FEWEST_TRIALS = 20  # ten folds of two
+MOST_TRIALS = 1000  # explained; of more as many are drawn, for they would take long and tell little else
 FOLDS, _SHUFFLES = 10, 5
 MOST_GAP = 0.3  # R² on its own trials above that on others: more than this is called overfitting
 _LOG_RATIO = 20.0  # positive values over a larger range are taken by their logarithm
@@ -35,6 +36,8 @@ class Importance:
         there are.
     trials : int
         Trials with a score that began with weights of their own, stopped early or not.
+    drawn : int
+        So many of them the forests were asked about: all, or of more than 1000 as many, drawn at random.
     r2, r2_own : float
         Of the chosen forest, on trials it had not seen (10-fold cross-validation) and on its own; NaN if there is none.
         The former is the best of as many as were compared, and so a little high.
@@ -49,6 +52,7 @@ class Importance:
     table: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
     problem: str = ""
     trials: int = 0
+    drawn: int = 0
     r2: float = float("nan")
     r2_own: float = float("nan")
     overfits: bool = False
@@ -58,7 +62,8 @@ class Importance:
     def __str__(self) -> str:
         if self.problem:
             return f"no importance: {self.problem}"
-        words = f"R² {self.r2:.2f} on unseen trials, {self.r2_own:.2f} on its own; {self.trials} trials, best of "
+        of = "" if self.drawn == self.trials else f" of {self.trials}, drawn at random"
+        words = f"R² {self.r2:.2f} on unseen trials, {self.r2_own:.2f} on its own; {self.drawn} trials{of}, best of "
         return f"{words}{self.forests} forests" + ("; it overfits, take the bars with care" if self.overfits else "")
 
 
@@ -80,8 +85,9 @@ def importance(
     as by Hyperband from the start in every rung, is never split between what a forest knows and what it is asked.
     Of a population, those that began with others' weights are left out: see `began_anew`.
     Values over a wide positive range (learning rates) are taken by their logarithm. Whether a hyperparameter applies
-    counts for the one that it depends on. Nothing is told if shuffled scores are explained as well, see
-    `trees.as_good_shuffled`: in pure noise something is told in one case of twenty at most.
+    counts for the one that it depends on. Of more than 1000 configurations as many are drawn at random. Nothing is told
+    if shuffled scores are explained as well, see `trees.as_good_shuffled`: in pure noise something is told in one case
+    of twenty at most.
 
     Parameters
     ----------
@@ -110,8 +116,10 @@ def importance(
         return Importance(problem="no hyperparameter was varied", trials=len(y))
     if np.ptp(y) == 0:
         return Importance(problem="all scores are the same", trials=len(y))
+    rows, by_seed = _drawn(rows, by_seed)
     x = encoded(rows[names])
-    return _explain(x.tobytes(), by_seed.tobytes(), tuple(names), forests, resamples, seed)
+    found = _explain(x.tobytes(), by_seed.tobytes(), tuple(names), forests, resamples, seed)
+    return replace(found, trials=len(y))
 
 
 def explained(
@@ -119,10 +127,10 @@ def explained(
 ) -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:
     """Give the configurations that have a score, a row each, and what is to be explained of each [n].
 
-    Of a configuration with several seeds that is the mean of their scores: two of its trials in different folds would
-    tell a forest what it is asked.
+    Of more than 1000 they are as many, drawn at random. Of a configuration with several seeds it is the mean of their
+    scores: two of its trials in different folds would tell a forest what it is asked.
     """
-    rows, scores = scores_by_seed(trials, phases, phase)
+    rows, scores = _drawn(*scores_by_seed(trials, phases, phase))
     return rows, _over_seeds(scores)
 
 
@@ -133,6 +141,14 @@ def began_anew(trials: pd.DataFrame) -> pd.DataFrame:
     told in nine studies of ten which ones matter.
     """
     return trials[trials["parent_phase"].isna()] if "parent_phase" in trials else trials
+
+
+def _drawn(rows: pd.DataFrame, by_seed: Floats) -> tuple[pd.DataFrame, Floats]:
+    """Draw `MOST_TRIALS` configurations with their scores, the same ones each time; fewer stay as they are."""
+    if len(rows) <= MOST_TRIALS:
+        return rows, by_seed
+    kept = np.sort(np.random.default_rng(0).choice(len(rows), MOST_TRIALS, replace=False))
+    return rows.iloc[kept], by_seed[kept]
 
 
 def phases_with_enough(trials: pd.DataFrame, phases: pd.DataFrame) -> list[int]:
@@ -230,7 +246,7 @@ def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resampl
         tried.append((outside, own, settings))
     sound = [one for one in tried if one[1] - one[0] <= MOST_GAP]
     r2, r2_own, best = max(sound or tried, key=lambda one: one[0])
-    known: dict[str, Any] = {"trials": len(y), "r2": r2, "r2_own": r2_own, "forests": forests, "settings": best}
+    known: dict[str, Any] = {"drawn": len(y), "r2": r2, "r2_own": r2_own, "forests": forests, "settings": best}
     if r2 <= 0:
         words = f"no forest predicts unseen trials better than their mean does (R² {r2:.2f}, {len(y)} trials)"
         return Importance(problem=words, **known)

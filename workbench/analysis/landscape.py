@@ -43,8 +43,9 @@ def landscape(
     Returns
     -------
     DataFrame
-        A row a phase and pair of values that were tried: phase, trials (configurations with a score in it), the two
-        hyperparameters under their names, score. Empty where `importance` is, or with fewer than two hyperparameters.
+        A row a phase and pair of values that were tried: phase, trials (configurations with a score in it, of more
+        than 1000 those that are drawn), the two hyperparameters under their names, score. Empty where `importance` is,
+        or with fewer than two hyperparameters.
 
     References
     ----------

@@ -1,6 +1,7 @@
 """Search spaces: what may be tuned, and how to draw, enumerate, check and perturb it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from itertools import product
 from typing import Any
 
@@ -67,6 +68,11 @@ class Space(Mapping[str, Domain]):
         if constraint is not None and (not callable(constraint) or "constraint" in self._domains):
             raise InvalidInput(
                 f"constraint is a function of a configuration, got {constraint!r}; no hyperparameter can have its name"
+            )
+        if any(late(constraint) for late in (isgeneratorfunction, iscoroutinefunction, isasyncgenfunction)):
+            raise InvalidInput(
+                f"a constraint returns whether a configuration may be run, and {constraint!r} yields or awaits, which "
+                "is true of every one: let it return True or False"
             )
 
     @classmethod

@@ -70,7 +70,7 @@ def tune(
     InvalidInput
         Something given is wrong; nothing was written.
     StudyError, SchedulerError
-        There is nothing to resume, it is being driven, or it was begun otherwise.
+        There is nothing to resume, it is being driven, or it was begun otherwise; or all trials failed without a score.
     FirstTrialsFailed
         The first trials all failed of one error, or `train` yields less often than `n_phases` says.
 
@@ -96,8 +96,13 @@ def tune(
         run = _begun(named, _name_of(train), db)
     else:
         run = named(name or _name_of(train)).start(resume=resume)
-    see_through(run, run.follow)
-    return run.results()
+    interrupted, found = see_through(run, run.follow), run.results()
+    if not (interrupted or found.best) and [*found.summary["states"]] == ["failed"]:
+        from workbench.analysis import failure_lines
+
+        failed = "; ".join(failure_lines(found.frames.trials))
+        raise StudyError(f"no trial of study {found.name!r} has a score: {failed}")
+    return found
 
 
 def _begun(named: Callable[[str], Study], name: str, db: str | Path) -> StudyRun:

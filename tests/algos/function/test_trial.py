@@ -82,6 +82,15 @@ def test_what_calls_a_generator_is_as_good_as_one() -> None:
         assert phases(function, 1) == [{"score": 0.5}]
 
 
+def test_settings_bound_to_what_is_a_function_s_trials_already_are_its_own() -> None:
+    """That was refused as a function without a yield."""
+    bound = [as_factory(partial(train, step=2)) for train in (own.climb, Function(own.climb))]
+    assert describe(bound[1]) == describe(bound[0]) == {"kind": "tests.own:climb", "step": 2}
+    assert phases(partial(Function(own.climb), step=2), 2) == phases(partial(own.climb, step=2), 2)
+    with pytest.raises(InvalidInput, match="'stepp': did you mean 'step'"):
+        as_factory(partial(Function(own.climb), stepp=2))
+
+
 def no_yield(config):
     return 0.5
 

@@ -32,6 +32,8 @@ def as_factory(thing: Any) -> TrainableFactory:
     InvalidInput
         It is none; the message names it, and its line.
     """
+    if isinstance(thing, partial) and isinstance(thing.func, Function):
+        thing = partial(thing.func.function, *thing.args, **thing.keywords)
     given = inspect.unwrap(thing)
     if isinstance(given, partial):
         _check_keywords(given)

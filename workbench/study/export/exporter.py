@@ -111,6 +111,8 @@ def own_folder(place: str, name: str, identity: str, made: str = "") -> None:
     made : str
         Pattern of the names of the folders that such an export makes.
     """
+    if "://" in place:  # as of a database or a server, which other exports go to
+        raise InvalidInput(f"{shown(place)} is a URL, and this export is a folder of files: name a folder")
     folder = Path(place)
     mark = folder / ".rl-workbench"
     if folder.is_file():
