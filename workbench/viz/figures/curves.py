@@ -103,7 +103,7 @@ def best_so_far(best: pd.DataFrame, until_s: float | None = None) -> go.Figure:
             mode="markers",
             marker={"size": 7, "color": theme.BLUE},
             hovertext=hover,
-            hovertemplate=f"%{{y:.4g}} at %{{x:.4g}} {unit.unit}<br>%{{hovertext}}<extra></extra>",
+            hovertemplate=f"%{{y:{theme.SCORE}}} at %{{x:.4g}} {unit.unit}<br>%{{hovertext}}<extra></extra>",
             customdata=best["trial"],
             showlegend=False,
         )
