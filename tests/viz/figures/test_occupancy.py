@@ -59,6 +59,16 @@ def test_many_phases_get_a_colour_bar():
     assert colorbar.marker.colorbar.title.text == "phase"
 
 
+def test_of_thousands_of_bars_each_tells_its_trial() -> None:
+    spans = pd.DataFrame({"slot": 0, "node": "a", "trial": range(3001), "phase": 0, "outcome": "ended"})
+    spans = spans.assign(started_s=range(3001), ended_s=range(1, 3002))
+    slots = pd.DataFrame({"slot": [0], "node": ["a"], "joined_s": [0.0], "lost_s": [float("nan")]})
+    some, all_of_them = (_drawn(node_occupancy(spans[:n], slots, 3001.0))["phase 0"] for n in (3000, 3001))
+    assert some.hovertext[-1] == "trial 2999 · phase 0<br>a · slot 0<br>2999.0–3000.0 s (1.0 s)<br>ended"
+    assert (all_of_them.hovertext, all_of_them.customdata[-1]) == (None, 3000)
+    assert all_of_them.hovertemplate == "trial %{customdata}<extra></extra>"
+
+
 def test_nothing_yet(nothing):
     fig = node_occupancy(nothing.spans, nothing.slots, nothing.wall_s, occupancy=float("nan"))
     assert fig.layout.title.text == "Slots over time"

@@ -24,6 +24,17 @@ def test_a_line_a_trial_from_its_values_to_its_score(frames):
     assert "&lt;script&gt;" in words
 
 
+def test_of_many_trials_some_are_drawn_and_the_best_over_the_others() -> None:
+    trials = pd.DataFrame({"trial": range(400), "state": "finished", "lr": range(1, 401), "last_score": range(400)})
+    fig = parallel_coordinates(trials, ["lr"])
+    drawn = np.concatenate([np.reshape(trace.customdata, (-1, 3))[:, 0] for trace in fig.data])
+    assert fig.layout.title.text == f"Trials through their hyperparameters: {len(drawn)} of 400 trials, drawn at random"
+    assert 298 <= len(set(drawn)) == len(drawn) <= 300
+    assert {0, 399} <= set(drawn)
+    assert 399 in fig.data[-1].customdata
+    assert fig.data[-1].hovertext[0].startswith(f"trial {fig.data[-1].customdata[0]} (finished)")
+
+
 def test_long_names_leave_room_for_others(frames):
     name = "critic_" + "x" * 80 + "_rate"
     fig = parallel_coordinates(frames.trials.assign(**{name: range(4)}), ["lr", name])

@@ -1,8 +1,9 @@
 import re
 
+import pandas as pd
 import pytest
 
-from workbench.viz.figures import theme
+from workbench.viz.figures import best_so_far, compare_best, theme
 
 
 def test_every_colour_is_used_once_and_phases_are_in_order():
@@ -72,3 +73,13 @@ def test_phases_stand_out_from_either_ground(ground):
     for color in (*theme.phase_greys(10), *theme.value_colors(10)):
         low, high = sorted(_luminance(c) for c in (color, ground))
         assert (high + 0.05) / (low + 0.05) > 1.7
+
+
+def test_scores_of_thousands_are_pointed_at_in_full() -> None:
+    """D3 writes numbers by these words as Python does, but for zeros at the end; by ``.4g`` 10889 was 1.089e+04."""
+    digits = re.fullmatch(r"\.(\d)~g", theme.SCORE)[1]
+    assert [format(score, f".{digits}g") for score in (10889.0, 10894.0, 0.25)] == ["10889", "10894", "0.25"]
+    best = pd.DataFrame({"at_s": [1.0], "best_score": [10889.0], "trial": [0], "phase": [0]})
+    (told,) = compare_best({"one": best}, {"one": 2.0}).data
+    assert f"%{{y:{theme.SCORE}}} at" in told.hovertemplate
+    assert f"%{{y:{theme.SCORE}}} at" in best_so_far(best).data[-1].hovertemplate

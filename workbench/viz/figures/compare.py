@@ -38,8 +38,8 @@ def compare_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str, float])
                 mode="lines",
                 line={"shape": "hv", "width": 2, **_line(k)},
                 customdata=[*frame["trial"], last["trial"]],
-                hovertemplate=f"{theme.text(name)}: %{{y:.4g}} at %{{x:.3g}} {unit.unit} (trial %{{customdata}})"
-                "<extra></extra>",
+                hovertemplate=f"{theme.text(name)}: %{{y:{theme.SCORE}}} at %{{x:.3g}} {unit.unit} "
+                "(trial %{customdata})<extra></extra>",
             )
         )
     return fig
@@ -141,7 +141,7 @@ def compare_curves(curves: Mapping[str, pd.DataFrame]) -> go.Figure:
                 line={"width": 1.3, **_line(k)},
                 opacity=0.7,
                 customdata=lines["trial"],
-                hovertemplate=f"{theme.text(name)}, trial %{{customdata}}: %{{y:.4g}}<extra></extra>",
+                hovertemplate=f"{theme.text(name)}, trial %{{customdata}}: %{{y:{theme.SCORE}}}<extra></extra>",
             )
         )
     return fig if fig.data else theme.empty_note(fig, "no score has been reported yet")

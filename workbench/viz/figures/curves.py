@@ -12,6 +12,7 @@ from workbench.core.protocols import Explain
 from workbench.core.showing import reason_text
 from workbench.viz.figures import theme
 from workbench.viz.figures.scales import scale_of, shares, ticks
+from workbench.viz.figures.thinned import MOST_POINTS, halved, some_of, thin_groups
 
 _BINS = 12  # colours along a hyperparameter: few traces, since each costs the browser time
 
@@ -49,7 +50,8 @@ def learning_curves(
     Returns
     -------
     Figure
-        One joined line a state or colour (a hundred traces would stall a browser), and one trace of phase ends.
+        One joined line a state or colour (a hundred traces would stall a browser), and one trace of phase ends, of more
+        than `thinned.MOST_POINTS` of some.
     """
     if x_title is None:
         unit = theme.clock(float(curves["x"].max()) if len(curves) else 0.0)
@@ -64,6 +66,8 @@ def learning_curves(
             fig.add_trace(_lines(lines, name, shade, in_legend=color == "state"))
     shade_of = {trial: shade for shade, members in groups.values() for trial in members}
     ends = phase_ends(curves, trials, hyperparameters, decisions, explain)
+    of = int(curves["phase_end"].sum())
+    fig.update_layout(title_text=some_of("Learning curves", len(ends), of, "phase ends"))
     fig.add_traces([_ends(ends, shade_of), theme.legend_marker("end of a phase", "circle")])
     theme.explain_crosses(fig, ends["last"])
     if color != "state":
@@ -99,7 +103,7 @@ def best_so_far(best: pd.DataFrame, until_s: float | None = None) -> go.Figure:
             mode="markers",
             marker={"size": 7, "color": theme.BLUE},
             hovertext=hover,
-            hovertemplate=f"%{{y:.4g}} at %{{x:.4g}} {unit.unit}<br>%{{hovertext}}<extra></extra>",
+            hovertemplate=f"%{{y:{theme.SCORE}}} at %{{x:.4g}} {unit.unit}<br>%{{hovertext}}<extra></extra>",
             customdata=best["trial"],
             showlegend=False,
         )
@@ -122,7 +126,7 @@ def phase_ends(
     decisions: pd.DataFrame | None,
     explain: Explain = reason_text,
 ) -> pd.DataFrame:
-    """Give the phase ends to point at.
+    """Give the phase ends to point at: of more than `thinned.MOST_POINTS` the best, the worst and others of each phase.
 
     Returns
     -------
@@ -130,16 +134,19 @@ def phase_ends(
         trial, phase, x, score, last (whether the trial stopped there), hover (HTML, escaped).
     """
     ends = curves.loc[curves["phase_end"], ["trial", "phase", "x", "score"]]
-    config = {row["trial"]: config_lines(row, hyperparameters) for row in trials.to_dict("records")}
     state = dict(zip(trials["trial"], trials["state"], strict=True))
-    told = {} if decisions is None else _told(decisions, explain)
+    drawn = thin_groups(ends["phase"], ends["trial"], ends["score"], MOST_POINTS)
+    ends = ends.assign(last=cut_short(ends, ends["trial"].map(state)))[drawn]
+    shown = trials[trials["trial"].isin(ends["trial"])]
+    config = {row["trial"]: config_lines(row, hyperparameters) for row in shown.to_dict("records")}
+    told = {} if decisions is None else _told(decisions.merge(ends[["trial", "phase"]]), explain)
     hover = [
         f"trial {trial} ({theme.text(state.get(trial, ''))}), phase {phase}<br>score {theme.number(score)}"
         + config.get(trial, "")
         + told.get((trial, phase), "")
         for trial, phase, score in zip(ends["trial"], ends["phase"], ends["score"], strict=True)
     ]
-    return ends.assign(last=cut_short(ends, ends["trial"].map(state)), hover=hover)
+    return ends.assign(hover=hover)
 
 
 def cut_short(points: pd.DataFrame, state: pd.Series) -> "pd.Series[bool]":
@@ -182,8 +189,8 @@ def _value_groups(trials: pd.DataFrame, name: str) -> dict[str, tuple[str, list[
 
 def _lines(lines: pd.DataFrame, name: str, shade: str, *, in_legend: bool) -> go.Scatter:
     return go.Scatter(
-        x=_brief(lines["x"]),
-        y=_brief(lines["score"]),
+        x=halved(lines["x"]),
+        y=halved(lines["score"]),
         name=theme.text(name),
         mode="lines",
         line={"color": shade, "width": 1.3},
@@ -191,14 +198,6 @@ def _lines(lines: pd.DataFrame, name: str, shade: str, *, in_legend: bool) -> go
         hoverinfo="skip",
         showlegend=in_legend,
     )
-
-
-def _brief(values: pd.Series) -> pd.Series:
-    """Give numbers in half the bytes of a page, unless a screen shows the difference, as of 1e12 and 1e12 + 1."""
-    most = float(np.finfo(np.float32).max)
-    small = values.clip(-most, most).astype("float32")
-    off, span = (small.astype(float) - values).abs().max(), values.max() - values.min()
-    return small if off <= span / 10_000 else values
 
 
 def _ends(ends: pd.DataFrame, shade_of: dict[int, str]) -> go.Scatter:

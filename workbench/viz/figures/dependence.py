@@ -34,7 +34,8 @@ def partial_dependence(table: pd.DataFrame, remark: str) -> go.Figure:
             line = {"width": 0, "color": theme.BLUE}
             edge = go.Scatter(x=at, y=rows[bound], mode="lines", line=line, fill=fill, hoverinfo="skip")
             fig.add_trace(edge, row=1, col=k)
-        hover = "%{y:.4g}<br>95 %: %{customdata[0]:.4g} to %{customdata[1]:.4g}<extra></extra>"
+        value, low, high = (f"%{{{name}:{theme.SCORE}}}" for name in ("y", "customdata[0]", "customdata[1]"))
+        hover = f"{value}<br>95 %: {low} to {high}<extra></extra>"
         fig.add_trace(
             go.Scatter(
                 x=at,

@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 from workbench.viz.figures import theme
 from workbench.viz.figures.curves import config_lines, cut_short
 from workbench.viz.figures.scales import Scale, positions, scale_of
+from workbench.viz.figures.thinned import MOST_POINTS, some_of, thin_groups
 
 _COLUMNS = 3
 _LABEL = 10  # px: the size of words on an axis
@@ -33,15 +34,18 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     -------
     Figure
         Points coloured by phase, the last one of a trial that was stopped or failed as a cross: such are data too.
+        Of more than `thinned.MOST_POINTS` some of each phase: its best, its worst and others at random.
     """
     few = hyperparameters if len(hyperparameters) <= _TOLD else []
-    points = scored_points(phases, trials, few)
+    scored = scored_points(phases, trials, few)
+    points = scored[scored["drawn"]]
+    title = some_of("Score against each hyperparameter", len(points), len(scored), "scores")
     if points.empty or not hyperparameters:
-        fig = theme.figure("Score against each hyperparameter", y="score")
+        fig = theme.figure(title, y="score")
         return theme.empty_note(fig, "no phase has ended yet" if hyperparameters else "nothing was varied")
     scales = [scale_of(trials[name]) for name in hyperparameters]
     columns = min(_COLUMNS, len(scales))
-    fig = _panels(math.ceil(len(scales) / columns), columns, max(map(_below, scales)))
+    fig = _panels(title, math.ceil(len(scales) / columns), columns, max(map(_below, scales)))
     colors = theme.phase_greys(int(points["phase"].max()) + 1)
     for k, (name, scale) in enumerate(zip(hyperparameters, scales, strict=True)):
         place = {"row": k // columns + 1, "col": k % columns + 1}
@@ -70,17 +74,21 @@ def scored_points(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: S
     -------
     DataFrame
         One row a phase that ended: trial, phase, score, state, cut (whether the trial was stopped or failed and this
-        is its last score), hover (HTML, escaped). Hyperparameters, whose names may be any, are no columns: see `tried`.
+        is its last score), drawn (whether it is among those that a figure has room for), hover (HTML, escaped, of what
+        is drawn). Hyperparameters, whose names may be any, are no columns: see `tried`.
     """
     ended = phases.loc[phases["ended_s"].notna() & phases["score"].notna(), ["trial", "phase", "score"]]
     names = [name for name in hyperparameters if name not in ("phase", "score", "state")]
     points = ended.merge(trials[["trial", "state", *names]], on="trial").sort_values(["phase", "trial"])
-    hover = [
+    drawn = thin_groups(points["phase"], points["trial"], points["score"], MOST_POINTS)
+    words = [
         f"trial {row['trial']} ({theme.text(row['state'])}), phase {row['phase']}<br>score {theme.number(row['score'])}"
         + config_lines(row, names)
-        for row in points.to_dict("records")
+        for row in points[drawn].to_dict("records")
     ]
-    return points[["trial", "phase", "score", "state"]].assign(cut=cut_short(points, points["state"]), hover=hover)
+    hover = pd.Series(words, index=points.index[drawn], dtype=object)
+    scored = points[["trial", "phase", "score", "state"]]
+    return scored.assign(cut=cut_short(points, points["state"]), drawn=drawn, hover=hover)
 
 
 def tried(points: pd.DataFrame, trials: pd.DataFrame, name: str) -> pd.Series:
@@ -127,12 +135,12 @@ def match_across(fig: go.Figure, scale: Scale) -> go.Figure:
     return fig if scale.kind == "category" else fig.update_xaxes(matches="x")
 
 
-def _panels(rows: int, columns: int, below: int) -> go.Figure:
+def _panels(title: str, rows: int, columns: int, below: int) -> go.Figure:
     """Start a figure of panels with so much room below each for turned labels, besides that for a title [px]."""
     inner = 26 + 250 * rows  # px, without the margins
     apart = (min(0.16, 0.6 / rows) * inner + below) / (inner + below * rows)
     fig = make_subplots(rows, columns, shared_yaxes="all", horizontal_spacing=0.04, vertical_spacing=apart)
-    return fig.update_layout(theme.figure("Score against each hyperparameter", inner + 124 + below * rows).layout)
+    return fig.update_layout(theme.figure(title, inner + 124 + below * rows).layout)
 
 
 def _panel_points(points: pd.DataFrame, across: pd.Series, colors: list[str], **legend: Any) -> go.Scatter:

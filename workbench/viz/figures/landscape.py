@@ -39,7 +39,7 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
     for k, phase in enumerate(chosen, start=1):
         rows = table[table["phase"] == phase]
         x, y = (positions(rows[name], scales[name]) for name in (across, up))
-        hover = f"{theme.text(across)} %{{x}}<br>{theme.text(up)} %{{y}}<br>%{{z:.4g}}<extra></extra>"
+        hover = f"{theme.text(across)} %{{x}}<br>{theme.text(up)} %{{y}}<br>%{{z:{theme.SCORE}}}<extra></extra>"
         fig.add_trace(
             go.Heatmap(x=x, y=y, z=rows["score"], colorscale=theme.scale(), showscale=False, hovertemplate=hover),
             row=1,

@@ -6,7 +6,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from workbench.viz.figures import theme
+from workbench.viz.figures.thinned import halved
 
+_TOLD = 3000  # bars that tell when and where they ran, as axes do: of more each tells its trial alone
 _HATCH = {"held": "/", "lost": "x", "stopped": "x"}
 
 
@@ -37,8 +39,8 @@ def node_occupancy(
     Returns
     -------
     Figure
-        One trace a phase, of many phases one in all; held time, lost attempts and what a person stopped are hatched;
-        grey is idle, blank is a slot that was not there.
+        One trace a phase, of many phases one in all; of thousands of bars each tells its trial alone. Held time,
+        lost attempts and what a person stopped are hatched; grey is idle, blank is a slot that was not there.
     """
     rows = slot_rows(slots, spans)
     share = "" if occupancy is None or pd.isna(occupancy) else f": {occupancy:.1%} occupied"
@@ -52,6 +54,8 @@ def node_occupancy(
         return theme.empty_note(fig, "no slot has joined yet")
     fig.add_trace(_lives(slots, rows, until_s, unit))
     bars = span_bars(spans, rows, until_s)
+    if len(bars) > _TOLD:
+        bars["hover"] = None
     colors = theme.phase_greys(n_phases or (int(bars["phase"].max()) + 1 if len(bars) else 0))
     if len(colors) > theme.LEGEND_PHASES:  # a trace a phase would take minutes for a thousand, and no legend names them
         fig.add_trace(_bars(bars, [colors[phase] for phase in bars["phase"]], unit))
@@ -166,21 +170,22 @@ def _lives(slots: pd.DataFrame, rows: pd.DataFrame, until_s: float, unit: theme.
 
 
 def _bars(bars: pd.DataFrame, color: str | list[str], unit: theme.Clock, **legend: Any) -> go.Bar:
+    told = bars["hover"].notna().all()
     marker = {
         "color": color,
         "line": {"width": 0.6, "color": "rgba(255,255,255,0.75)"},
         "pattern": _pattern([_HATCH.get(outcome, "") for outcome in bars["outcome"]]),
     }
     return go.Bar(
-        x=bars["wall_s"] / unit.seconds,
-        base=bars["started_s"] / unit.seconds,
-        y=bars["y"],
+        x=halved(bars["wall_s"] / unit.seconds),
+        base=halved(bars["started_s"] / unit.seconds),
+        y=halved(bars["y"]),
         width=0.8,
         orientation="h",
         marker=marker,
         customdata=bars["trial"],
-        hovertext=bars["hover"],
-        hovertemplate="%{hovertext}<extra></extra>",
+        hovertext=bars["hover"] if told else None,
+        hovertemplate="%{hovertext}<extra></extra>" if told else "trial %{customdata}<extra></extra>",
         showlegend=False,
         **legend,
     )

@@ -39,14 +39,14 @@ def beside(
     fig.update_yaxes(title=y_title, type="log" if log else "linear")
     colors = theme.SERIES_COLORS[:4]
     for n, (series, values) in enumerate(ours.items()):
-        hover = f"{theme.text(series)}, ours: %{{y:.4g}} for %{{x}}<extra></extra>"
+        hover = f"{theme.text(series)}, ours: %{{y:{theme.SCORE}}} for %{{x}}<extra></extra>"
         marker = {"color": colors[n % len(colors)]}
         name = f"{theme.text(series)}, ours"
         fig.add_trace(go.Bar(x=list(names), y=list(values), name=name, marker=marker, hovertemplate=hover))
         if series in published:
             line = {"color": colors[n % len(colors)], "width": 1.5}
             hollow = PUBLISHED | {"line": line, "pattern": {"shape": "/", "fgcolor": line["color"]}}
-            hover = f"{theme.text(series)}, published: %{{y:.4g}} for %{{x}}<extra></extra>"
+            hover = f"{theme.text(series)}, published: %{{y:{theme.SCORE}}} for %{{x}}<extra></extra>"
             name = f"{theme.text(series)}, published"
             beside_it = list(published[series])
             fig.add_trace(go.Bar(x=list(names), y=beside_it, name=name, marker=hollow, hovertemplate=hover))
@@ -88,7 +88,7 @@ def estimates(rows: pd.DataFrame, title: str, x_title: str, reference: float | N
                 name=f"{theme.text(group)}, {source}",
                 marker={"color": ink, "size": 10, "symbol": symbol, "line": {"width": 2}},
                 error_x=theme.error_bars(part["value"], part["low"], part["high"], thickness=1.5),
-                hovertemplate="%{y}: %{x:.4g}<extra></extra>",
+                hovertemplate=f"%{{y}}: %{{x:{theme.SCORE}}}<extra></extra>",
             )
         )
     return fig
@@ -109,7 +109,7 @@ def sweep(rows: pd.DataFrame, measure: str, title: str, x_title: str, y_title: s
     if rows.empty:
         return theme.empty_note(fig, "nothing was measured")
     line = {"color": theme.BLUE, "width": 2}
-    hover = "%{y:.4g} at %{x}<extra></extra>"
+    hover = f"%{{y:{theme.SCORE}}} at %{{x}}<extra></extra>"
     values = [theme.text(value) for value in rows["value"]]
     drawn = go.Scatter(x=values, y=rows[measure], mode="lines+markers", line=line, hovertemplate=hover, name=measure)
     return fig.add_trace(drawn).update_layout(showlegend=False)  # the axis has its name
@@ -142,7 +142,7 @@ def adjustment(path: pd.DataFrame, title: str) -> go.Figure:
             go.Scatter(x=readings, y=drawn, customdata=path[column], name=name, line=line, hovertemplate=hover)
         )
     line = {"color": theme.VERMILLION, "width": 1, "dash": "dot"}
-    hover = "%{y:.4g} updates a second<extra></extra>"
+    hover = f"%{{y:{theme.SCORE}}} updates a second<extra></extra>"
     return fig.add_trace(
         go.Scatter(x=readings, y=path["tps"], name="updates a second", yaxis="y2", line=line, hovertemplate=hover)
     )

@@ -11,7 +11,9 @@ from workbench.core.aim import sign_of
 from workbench.viz.figures import theme
 from workbench.viz.figures.curves import config_lines
 from workbench.viz.figures.scales import Scale, scale_of, shares, ticks
+from workbench.viz.figures.thinned import some_of, thin_groups
 
+_MOST_LINES = 300  # of more trials some: each tells its configuration at every axis
 _BINS = 12  # colours of the score: few traces, since each costs the browser time
 _CHARACTERS = 120  # beside each other, of all axes
 _SCORE = "last_score"
@@ -25,14 +27,16 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], m
     Parameters
     ----------
     trials : DataFrame
-        As in `workbench.knowledge.Frames`; trials without a score are left out.
+        As in `workbench.knowledge.Frames`; trials without a score are left out. Of more than 300 the best, the worst
+        and others at random are drawn.
     hyperparameters : sequence of str
         Columns of `trials`. One of which all trials had the same value is left out.
     mode : str
         ``max`` or ``min``: which score is the best, and drawn over the others.
     """
-    fig = theme.figure("Trials through their hyperparameters", 440)
     scored = trials[trials[_SCORE].notna()].sort_values(_SCORE)
+    drawn = thin_groups(pd.Series(0, scored.index), scored["trial"], scored[_SCORE], _MOST_LINES).to_numpy()
+    fig = theme.figure(some_of("Trials through their hyperparameters", drawn.sum(), len(scored), "trials"), 440)
     names = [name for name in hyperparameters if scored[name].astype(str).nunique() > 1]
     if scored.empty or not names:
         return theme.empty_note(fig, "no phase has ended yet" if scored.empty else "nothing was varied", axes=False)
@@ -40,9 +44,10 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], m
     places = np.column_stack([shares(scored[name], _scale_of(scored[name])) for name in axes])
     bins = np.round(places[:, -1] * (_BINS - 1)).astype(int)
     colors = theme.value_colors(_BINS)
-    hover = _hover(scored, hyperparameters)
-    for k in np.unique(bins)[:: sign_of(mode)]:
-        fig.add_trace(_lines(places[bins == k], scored["trial"][bins == k], hover[bins == k], colors[k]))
+    hover = _hover(scored[drawn], hyperparameters)
+    for k in np.unique(bins[drawn])[:: sign_of(mode)]:
+        of = drawn & (bins == k)
+        fig.add_trace(_lines(places[of], scored["trial"][of], hover[bins[drawn] == k], colors[k]))
     _draw_axes(fig, scored, axes)
     return fig
 

@@ -14,6 +14,7 @@ from workbench.core.showing import so_many
 from workbench.viz.figures import theme
 from workbench.viz.figures.hyperparameters import match_across, scored_points, tried, value_axis
 from workbench.viz.figures.scales import positions, scale_of, shares
+from workbench.viz.figures.thinned import halved, some_of
 
 _MOST_COUNTS = 30  # or so, of trials above the phases they ended: of more phases only some have room
 _SIZE, _SIZES = 9.0, (6, 16)  # px; markers, and those of the smallest and the largest value of a third hyperparameter
@@ -30,20 +31,28 @@ def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
     Returns
     -------
     Figure
-        A box a phase, and a point a trial: a cross where the trial was stopped or failed with that score.
+        A box a phase, of all scores, and a point a trial: a cross where it was stopped or failed with that score. Of
+        more than `thinned.MOST_POINTS` some of each phase: its best, its worst and others at random.
     """
-    fig = theme.figure("Scores at the end of each phase", x="phase", y="score")
-    fig.update_xaxes(zeroline=False).update_yaxes(zeroline=False)
     points = scored_points(phases, trials, [])
+    title = some_of("Scores at the end of each phase", int(points["drawn"].sum()), len(points), "scores")
+    fig = theme.figure(title, x="phase", y="score")
+    fig.update_xaxes(zeroline=False).update_yaxes(zeroline=False)
     if points.empty:
         return theme.empty_note(fig, "no phase has ended yet")
     ended = points.groupby("phase")["trial"].count()
     last = int(ended.index.max())
     box = {"boxpoints": False, "hoverinfo": "skip", "showlegend": False, "width": 0.7}
     fig.add_trace(
-        go.Box(x=points["phase"], y=points["score"], fillcolor=theme.LAND, line={"color": theme.INK, "width": 1}, **box)
+        go.Box(
+            x=points["phase"],
+            y=halved(points["score"]),
+            fillcolor=theme.LAND,
+            line={"color": theme.INK, "width": 1},
+            **box,
+        )
     )
-    fig.add_trace(_spread_points(points, theme.phase_greys(last + 1)))
+    fig.add_trace(_spread_points(points[points["drawn"]], theme.phase_greys(last + 1)))
     for phase, n in ended[ended.index % max(1, (last + 1) // _MOST_COUNTS) == 0].items():
         fig.add_annotation(text=str(n), x=phase, y=1, yref="paper", yanchor="bottom", showarrow=False)
     fig.add_annotation(text="trials", x=0, xref="paper", xanchor="right", y=1, yref="paper", yanchor="bottom")
@@ -73,7 +82,7 @@ def space_by_phase(
     -------
     Figure
         A panel a phase with the trials that ended it, coloured by the score they ended it with; a trial that was
-        stopped or failed with that score is a cross.
+        stopped or failed with that score is a cross. Of more than `thinned.MOST_POINTS` scores some of each phase.
     """
     names = list(hyperparameters)[:3]
     points = scored_points(phases, trials, names)
@@ -87,11 +96,12 @@ def space_by_phase(
     ended = points.groupby("phase")["trial"].count()
     titles = [f"phase {phase}: {so_many(ended[phase], 'trial')}" for phase in chosen]
     fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
-    fig.update_layout(theme.figure("Search space, phase by phase").layout).update_annotations(font={"size": 13})
+    title = some_of("Search space, phase by phase", int(points["drawn"].sum()), len(points), "scores")
+    fig.update_layout(theme.figure(title).layout).update_annotations(font={"size": 13})
     across, up = (scale_of(trials[name]) for name in names[:2])
     x, y = positions(values[0], across), positions(values[1], up)
     for k, phase in enumerate(chosen, start=1):
-        group = points[points["phase"] == phase]
+        group = points[points["drawn"] & (points["phase"] == phase)]
         at = group.index
         fig.add_trace(_places(group, x[at], y[at], sizes[at]), row=1, col=k)
         value_axis(fig, "x", names[0], across, abreast=len(chosen), row=1, col=k)

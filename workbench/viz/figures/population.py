@@ -39,7 +39,7 @@ def population_curves(schedules: pd.DataFrame, mode: str = "max") -> go.Figure:
     by_phase = scored.groupby("phase")["score"]
     best, median = by_phase.max() if sign_of(mode) > 0 else by_phase.min(), by_phase.median()
     for name, values, ink in (("best", best, theme.VERMILLION), ("median", median, theme.BLUE)):
-        hover = f"phase %{{x}}: {name} %{{y:.4g}}<extra></extra>"
+        hover = f"phase %{{x}}: {name} %{{y:{theme.SCORE}}}<extra></extra>"
         fig.add_trace(
             go.Scatter(
                 x=values.index,

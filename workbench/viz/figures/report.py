@@ -17,7 +17,7 @@ from workbench.core.places import is_device, whole_file
 from workbench.core.toml import toml_lines
 from workbench.viz.figures import theme
 
-MOST_ROWS = 5000
+MOST_ROWS = 3000
 
 LIBRARY = f"plotly-{get_plotlyjs_version()}.min.js"
 """The file beside the reports of a folder that holds what draws their figures, once for all of them."""

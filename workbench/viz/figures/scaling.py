@@ -49,7 +49,7 @@ def _trace(rows: pd.DataFrame, series: str, source: str, ink: str) -> go.Scatter
         x=rows["x"],
         y=rows["value"],
         name=name,
-        hovertemplate=f"{name}: %{{y:.4g}} at %{{x}}<extra></extra>",
+        hovertemplate=f"{name}: %{{y:{theme.SCORE}}} at %{{x}}<extra></extra>",
         **_LOOKS[source],
     )
     trace.update(line_color=ink, marker_color=ink)

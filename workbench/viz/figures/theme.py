@@ -53,6 +53,9 @@ LAND = "rgba(128,128,128,0.13)"
 Look = Mapping[str, Any]
 """How something is drawn, in plotly's own names."""
 
+SCORE = ".6~g"
+"""How plotly writes a score that is pointed at: one of thousands in full, as `number` does, not as 1.089e+04."""
+
 LEGEND_PHASES = 5  # more phases than this are read off a colour bar: beside the crosses a legend has no room for them
 
 _LINE = 72  # characters of a line in an empty figure
