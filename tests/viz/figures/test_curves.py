@@ -44,14 +44,14 @@ def test_phase_ends_tell_config_and_why(frames, curves):
 
 def test_of_thousands_of_phase_ends_some_are_points_and_it_says_so() -> None:
     """Each tells its configuration and why its trial went on: of 3000 trials that was 3 MB."""
-    curves = pd.DataFrame({"trial": range(1200), "phase": 0, "x": 1.0, "score": np.arange(1200.0), "phase_end": True})
-    trials = pd.DataFrame({"trial": range(1200), "state": "stopped"})
+    curves = pd.DataFrame({"trial": range(2400), "phase": 0, "x": 1.0, "score": np.arange(2400.0), "phase_end": True})
+    trials = pd.DataFrame({"trial": range(2400), "state": "stopped"})
     fig = learning_curves(curves, trials)
     ends = next(trace for trace in fig.data if trace.name == "end of a phase" and trace.hovertext is not None)
-    assert 998 <= len(ends.y) <= 1000
-    assert {0.0, 1199.0} <= set(ends.y)
+    assert 1998 <= len(ends.y) <= 2000
+    assert {0.0, 2399.0} <= set(ends.y)
     assert set(ends.marker.symbol) == {"x"}
-    assert fig.layout.title.text == f"Learning curves: {len(ends.y)} of 1200 phase ends, drawn at random"
+    assert fig.layout.title.text == f"Learning curves: {len(ends.y)} of 2400 phase ends, drawn at random"
 
 
 def test_whole_numbers_are_told_in_full_and_what_does_not_apply_not_at_all():

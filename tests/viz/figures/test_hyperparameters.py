@@ -33,14 +33,14 @@ def test_of_many_hyperparameters_a_point_tells_its_panel_s_alone(frames):
 
 def test_of_thousands_of_scores_some_of_each_phase_are_drawn_and_it_says_so() -> None:
     """A study of 3000 trials had 13 MB of points in one figure; which are crosses is still asked of all."""
-    n, n_phases = 300, 4
+    n, n_phases = 600, 4
     phases = pd.DataFrame({"trial": list(range(n)) * n_phases, "ended_s": 1.0, "score": range(n * n_phases)})
     phases["phase"] = [k // n for k in range(len(phases))]
     trials = pd.DataFrame({"trial": range(n), "state": "stopped", "lr": range(1, n + 1)})
     fig = score_by_hyperparameter(phases, trials, ["lr"])
     drawn = sum(len(trace.x) for trace in fig.data[:n_phases])
-    assert fig.layout.title.text == f"Score against each hyperparameter: {drawn} of 1200 scores, drawn at random"
-    assert 980 < drawn <= 1000
+    assert fig.layout.title.text == f"Score against each hyperparameter: {drawn} of 2400 scores, drawn at random"
+    assert 1980 < drawn <= 2000
     for phase, trace in enumerate(fig.data[:n_phases]):
         assert {min(trace.y), max(trace.y)} == {phase * n, phase * n + n - 1}
         assert set(trace.marker.symbol) == {"x" if phase == n_phases - 1 else "circle"}

@@ -37,17 +37,17 @@ def test_of_thousands_of_phases_some_are_labelled_and_no_trace_is_one_phase() ->
 
 
 def test_boxes_and_counts_are_of_all_scores_where_some_are_points() -> None:
-    phases = pd.DataFrame({"trial": range(1200), "phase": 0, "ended_s": 1.0, "score": range(1200)})
-    trials = pd.DataFrame({"trial": range(1200), "state": "finished", "lr": 0.1, "gamma": 0.9})
+    phases = pd.DataFrame({"trial": range(2400), "phase": 0, "ended_s": 1.0, "score": range(2400)})
+    trials = pd.DataFrame({"trial": range(2400), "state": "finished", "lr": 0.1, "gamma": 0.9})
     fig = score_by_phase(phases, trials)
     box, points = fig.data[:2]
-    assert len(box.y) == 1200
-    assert 998 <= len(points.y) <= 1000
-    assert fig.layout.annotations[0].text == "1200"
+    assert len(box.y) == 2400
+    assert 1998 <= len(points.y) <= 2000
+    assert fig.layout.annotations[0].text == "2400"
     space = space_by_phase(phases, trials, ["lr", "gamma"])
-    assert space.layout.annotations[0].text == "phase 0: 1200 trials"
+    assert space.layout.annotations[0].text == "phase 0: 2400 trials"
     assert len(space.data[0].x) == len(points.y)
-    words = f": {len(points.y)} of 1200 scores, drawn at random"
+    words = f": {len(points.y)} of 2400 scores, drawn at random"
     assert [figure.layout.title.text.endswith(words) for figure in (fig, space)] == [True, True]
 
 

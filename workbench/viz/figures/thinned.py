@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-MOST_POINTS = 1000
+MOST_POINTS = 2000
 """Scores that a figure points at: of more some of each phase."""
 
 
