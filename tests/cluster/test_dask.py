@@ -356,23 +356,18 @@ def test_a_worker_that_has_no_workbench_is_named(tmp_path) -> None:
             bare.wait(60)
 
 
-def test_a_worker_of_another_version_is_named_with_both(executor_of, monkeypatch) -> None:
-    executor = executor_of(Deterministic)
-    monkeypatch.setattr("workbench.cluster.connection._VERSION", "0.1")  # here; the workers are other processes
-    with pytest.raises(
-        InvalidInput, match=rf"here \({PACKAGE} {version(PACKAGE)} there, 0\.1 here\): install it there"
-    ):
-        drive(FullRuns(RandomSearcher(SPACE), 1, 1), executor, MemoryLog())
-
-
-def test_a_worker_of_another_python_is_named_with_both(executor_of, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "here", "there"),
+    [
+        ("_VERSION", "0.1", f"{PACKAGE} {version(PACKAGE)}"),
+        ("_PYTHON", "3.1", f"Python {'.'.join(platform.python_version_tuple()[:2])}"),
+    ],
+)
+def test_a_worker_of_another_version_or_python_is_named_with_both(executor_of, monkeypatch, name, here, there) -> None:
     """What is pickled there has code for one Python alone: another one dies of it without a word."""
     executor = executor_of(Deterministic)
-    there = ".".join(platform.python_version_tuple()[:2])
-    monkeypatch.setattr("workbench.cluster.connection._PYTHON", "3.1")  # here; the workers are other processes
-    with pytest.raises(
-        InvalidInput, match=rf"is here \(Python {re.escape(there)} there, 3\.1 here\): install it there"
-    ):
+    monkeypatch.setattr(f"workbench.cluster.connection.{name}", here)  # the workers are other processes
+    with pytest.raises(InvalidInput, match=re.escape(f"is here ({there} there, {here} here): install it there")):
         drive(FullRuns(RandomSearcher(SPACE), 1, 1), executor, MemoryLog())
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import SPACE
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
-from workbench.core.source import source_mark
+from workbench.core.source import _without_docstrings, source_mark
 
 _CODE = """
 from dataclasses import dataclass
@@ -117,6 +117,10 @@ def test_studies_that_begin_at_once_in_threads_are_marked_as_one_alone_is() -> N
     alone = source_mark(scheduler)
     often, turn = gc.get_threshold(), sys.getswitchinterval()
 
+    def anew(scheduler: FullRuns) -> str | None:
+        _without_docstrings.cache_clear()
+        return source_mark(scheduler)
+
     def look_on(*_: object) -> None:
         """Be Python that runs within the parser, as Dask's is at a collection: there another thread gets its turn."""
 
@@ -125,7 +129,7 @@ def test_studies_that_begin_at_once_in_threads_are_marked_as_one_alone_is() -> N
         gc.set_threshold(5, 10**6, 10**6)
         sys.setswitchinterval(1e-6)
         with ThreadPoolExecutor(4) as pool:
-            assert {*pool.map(source_mark, [scheduler] * 40)} == {alone}
+            assert {*pool.map(anew, [scheduler] * 40)} == {alone}
     finally:
         gc.callbacks.remove(look_on)
         gc.set_threshold(*often)

@@ -17,11 +17,17 @@ from workbench.core.errors import InvalidInput, WorkbenchError
 TRIAL = "checkpoints/trial-00001/phase-000"
 
 
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory) -> bytes:
+    here = tmp_path_factory.mktemp("here")
+    logged(here / "kb.db")
+    return pack(here / "kb.db", "one", here / "p").file.read_bytes()
+
+
 @pytest.fixture
-def good(tmp_path) -> Path:
-    (tmp_path / "here").mkdir()
-    logged(tmp_path / "here" / "kb.db")
-    return pack(tmp_path / "here" / "kb.db", "one", tmp_path / "here" / "p").file
+def good(packed, tmp_path) -> Path:
+    (tmp_path / "p").write_bytes(packed)
+    return tmp_path / "p"
 
 
 def contents(file: Path) -> dict[str, bytes]:

@@ -16,8 +16,7 @@ from workbench.knowledge import KnowledgeBase, Recording, StudyLog, record
 def db(tmp_path):
     log = StudyLog(tmp_path / "kb.db", "one", {"seed": 3})
     log.append(a_study())
-    for n in range(1001):
-        log.append([Event(Kind.PROGRESS, n / 100, 0, 1, 0, {"metrics": {"pps": float(n)}})])
+    log.append([Event(Kind.PROGRESS, n / 100, 0, 1, 0, {"metrics": {"pps": float(n)}}) for n in range(1001)])
     log.close()
     return tmp_path / "kb.db"
 

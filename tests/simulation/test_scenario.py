@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.support import SPACE, Deterministic, RandomTimes, simulate
+from tests import simulated
+from tests.support import SPACE, RandomTimes, simulate
 from workbench.algos.search import FullRuns, RandomSearcher, Seeded, SuccessiveHalving
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.core.toml import parsed
 from workbench.simulation import compare, keep, preset, scenario_from
-from workbench.study.study import Study
 
 
 def test_schedulers_of_a_repetition_meet_the_same_configurations_curves_and_speeds(small) -> None:
@@ -233,8 +233,7 @@ def test_a_scheduler_that_restarts_survivors_meets_in_its_own_study_what_it_met(
 
 @pytest.mark.parametrize("kind", ["pbt", "mfpbt", "pb2", "workbench.algos.search:PBT"])
 def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_path, kind) -> None:
-    study = Study("done", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", nodes=1)
-    study.run()
+    simulated.keep(tmp_path / "kb.db", "done", FullRuns(RandomSearcher(SPACE), 2, 2))
     curves = {"kind": "study", "db": str(tmp_path / "kb.db"), "name": "done"}
     scenario = scenario_from({"curves": curves, "schedulers": {kind: {"kind": kind, "population": 2}}})
     with pytest.raises(InvalidInput, match="curves of its own alone"):

@@ -9,7 +9,7 @@ import textwrap
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from workbench.core.failures import is_not_the_users
@@ -40,9 +40,9 @@ def source_mark(thing: Any) -> str | None:
         one = waiting.pop()
         if id(one) not in sources:
             tree = _tree(one, modules)
-            source = "" if tree is None else ast.unparse(_without_docstrings(tree))
+            source, names = ("", frozenset[str]()) if tree is None else _text_and_names(tree)
             sources[id(one)] = (f"{one.__module__}:{one.__qualname__}", source)  # which all lambdas of a module share
-            waiting += _named_beside(one, tree) if tree else ()
+            waiting += _named_beside(one, names)
     text = "\n".join(source for _, source in sorted({*sources.values()}) if source)
     return None if not text else hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
@@ -129,25 +129,33 @@ def _in_its_cell(cls: type) -> ast.AST | None:
 def _parsed(one: Any) -> ast.Module | None:
     """Parse a module, a function or the text of a cell; ``None`` where it has no source."""
     try:
-        with _PARSING:
-            return ast.parse(textwrap.dedent(one if isinstance(one, str) else inspect.getsource(one)))
+        return _without_docstrings(textwrap.dedent(one if isinstance(one, str) else inspect.getsource(one)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
 
 
-def _without_docstrings(tree: ast.AST) -> ast.AST:
+@lru_cache(maxsize=100)
+def _without_docstrings(source: str) -> ast.Module:
+    """Parse code, which studies of a process mostly share, but for docstrings; the tree is nobody's to change."""
+    with _PARSING:
+        tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, _DEFINITIONS) and ast.get_docstring(node, False):
             node.body = node.body[1:] or [ast.Pass()]
     return tree
 
 
-def _named_beside(one: Any, tree: ast.AST) -> Iterator[Any]:
+@lru_cache(maxsize=1000)
+def _text_and_names(tree: ast.AST) -> tuple[str, frozenset[str]]:
+    return ast.unparse(tree), frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def _named_beside(one: Any, names: frozenset[str]) -> Iterator[Any]:
     """Give the classes and functions that the code names, of its own module or another of the same package."""
     here = one.__module__
     package, known = here.rpartition(".")[0], getattr(sys.modules.get(here), "__dict__", {})
-    for node in ast.walk(tree):
-        thing = known.get(node.id) if isinstance(node, ast.Name) else None
+    for name in names:
+        thing = known.get(name)
         thing = getattr(thing, "__dict__", {}).get("__wrapped__", thing)  # what functools.cache makes is no function
         if inspect.isclass(thing) or inspect.isfunction(thing):
             where = thing.__module__

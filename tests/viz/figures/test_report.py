@@ -99,35 +99,46 @@ def test_the_library_is_shared_by_the_reports_of_a_folder(tmp_path, frames):
     assert write_report(tmp_path / "whole.html", "", {}, figures, whole=True).stat().st_size > 1_000_000
 
 
-@pytest.mark.skipif(chromium() is None, reason=MISSING)
-def test_it_is_read_in_a_browser_and_its_tables_are_sorted(tmp_path, frames):
+@pytest.fixture(scope="module")
+def browser():
+    if chromium() is None:
+        pytest.skip(MISSING)
+    with browser_page() as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(browser):
+    """The page of a browser that the tests share; it has not complained yet."""
+    browser.complaints.clear()
+    return browser
+
+
+def test_it_is_read_in_a_browser_and_its_tables_are_sorted(tmp_path, frames, tab):
     rows = pd.DataFrame({"n": [2.0, None, 10.0], "word": ["b", "a", "c"]})
     figures = {"": node_occupancy(frames.spans, frames.slots, frames.wall_s)}
     path = write_report(tmp_path / "one.html", "one", {}, figures, {"Rows": rows})
-    with browser_page() as tab:
-        tab.goto(path.as_uri())
-        tab.wait_for_selector(".plot .main-svg")  # the library beside it is found, the policy lets it in
-        words = lambda: tab.locator("table.sortable tbody td:first-child").all_text_contents()  # noqa: E731
-        for wanted in (["2", "10", "–"], ["10", "2", "–"], ["2", "–", "10"]):
-            tab.get_by_role("button", name="n", exact=True).click()
-            assert words() == wanted
-        assert tab.complaints == []
-        (tmp_path / report.LIBRARY).unlink()
-        tab.reload()
-        tab.wait_for_selector("#missing", state="visible")
+    tab.goto(path.as_uri())
+    tab.wait_for_selector(".plot .main-svg")  # the library beside it is found, the policy lets it in
+    words = lambda: tab.locator("table.sortable tbody td:first-child").all_text_contents()  # noqa: E731
+    for wanted in (["2", "10", "–"], ["10", "2", "–"], ["2", "–", "10"]):
+        tab.get_by_role("button", name="n", exact=True).click()
+        assert words() == wanted
+    assert tab.complaints == []
+    (tmp_path / report.LIBRARY).unlink()
+    tab.reload()
+    tab.wait_for_selector("#missing", state="visible")
 
 
-@pytest.mark.skipif(chromium() is None, reason=MISSING)
-def test_numbers_are_sorted_by_all_their_digits_and_by_infinity(tmp_path):
+def test_numbers_are_sorted_by_all_their_digits_and_by_infinity(tmp_path, tab):
     scores = [0.999962, float("inf"), 0.999961, -float("inf"), 0.99997, float("nan")]
     rows = pd.DataFrame({"score": scores, "trial": range(6)})
     path = write_report(tmp_path / "one.html", "one", {}, {}, {"Rows": rows})
-    with browser_page() as tab:
-        tab.goto(path.as_uri())
-        for wanted in (["3", "2", "0", "4", "1", "5"], ["1", "4", "0", "2", "3", "5"]):
-            tab.get_by_role("button", name="score", exact=True).click()
-            assert tab.locator("table.sortable tbody td:last-child").all_text_contents() == wanted
-        assert tab.complaints == []
+    tab.goto(path.as_uri())
+    for wanted in (["3", "2", "0", "4", "1", "5"], ["1", "4", "0", "2", "3", "5"]):
+        tab.get_by_role("button", name="score", exact=True).click()
+        assert tab.locator("table.sortable tbody td:last-child").all_text_contents() == wanted
+    assert tab.complaints == []
 
 
 @pytest.fixture(scope="module")
@@ -161,15 +172,11 @@ def test_a_hundred_trials_take_under_a_megabyte_and_reasons_are_words(of_a_hundr
     assert "over synthetic; seed 0" in words
 
 
-@pytest.mark.skipif(chromium() is None, reason=MISSING)
-def test_no_title_lies_under_a_legend(of_a_hundred):
-    with browser_page() as tab:
-        tab.goto(of_a_hundred.as_uri())
-        tab.wait_for_function("document.querySelectorAll('.plot .main-svg .gtitle').length > 5")
-        tab.wait_for_function(
-            "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))"
-        )
-        assert tab.evaluate(UNDER) == []
+def test_no_title_lies_under_a_legend(of_a_hundred, tab):
+    tab.goto(of_a_hundred.as_uri())
+    tab.wait_for_function("document.querySelectorAll('.plot .main-svg .gtitle').length > 5")
+    tab.wait_for_function("[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))")
+    assert tab.evaluate(UNDER) == []
 
 
 def test_figures_can_be_read_back(page):

@@ -54,6 +54,11 @@ def test_a_clock_fits_the_study():
     assert [theme.clock(s).unit for s in (10, 1000, 100_000)] == ["s", "min", "h"]
 
 
+def test_who_changes_the_template_of_a_figure_changes_no_other():
+    theme.figure("one").layout.template.layout.font.size = 99
+    assert theme.figure("other").layout.template.layout.font.size == theme.template().layout.font.size == 13
+
+
 def test_the_ground_is_transparent():
     layout = theme.template().layout
     assert layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"

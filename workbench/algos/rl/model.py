@@ -145,7 +145,8 @@ def make_model(game: Game, network: str = "auto", init: Init = "orthogonal", see
         else:
             trunk, width = _convolutional(game.obs_shape, CONVOLUTIONAL[network]), CONV_FC_WIDTH
         model = ActorCritic(trunk, width, game.n_actions, 1 / 255 if _has_pixels(game) else 1.0, critic)
-    model.to_empty(device="cpu")
+    # as `to_empty` does, but for half a thousand modules of algebra, which it imports
+    model.load_state_dict({name: torch.empty(part.shape) for name, part in model.state_dict().items()}, assign=True)
     generator = torch.Generator().manual_seed(seed)
     if init == "uniform":
         _init_uniform(model, generator)

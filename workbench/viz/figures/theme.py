@@ -1,6 +1,7 @@
 """How all figures look: one palette, one template, times in a unit a person reads."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from html import escape
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -69,8 +70,9 @@ _SEQUENCE = "Viridis"
 _SEQUENCE_RANGE = (0.26, 0.84)  # further out it vanishes on JupyterLab's dark ground, or on white
 
 
+@cache
 def template() -> go.layout.Template:
-    """Build the template of every figure: transparent, grey ink, faint grid, legend above the data."""
+    """Build the template of every figure, of which each takes a copy: transparent, grey ink, faint grid."""
     axis = {
         "gridcolor": FAINT,
         "linecolor": INK,

@@ -69,6 +69,26 @@ def train(ranks: Sequence[BA3CTrial], progress=silent):
     return metrics
 
 
+def hold_up(ranks: Sequence[BA3CTrial], straggler: int) -> list[list[int]]:
+    """Keep a rank from playing until the third update; give whose gradients updates are of, as they are made."""
+    sets: list[list[int]] = []
+    third, update, gather = threading.Event(), ranks[0]._update, ranks[straggler].player.gather
+
+    def updated(contributions, squares):
+        sets.append([contribution.rank for contribution in contributions])
+        made = update(contributions, squares)
+        if made.version == 3:
+            third.set()
+        return made
+
+    def held_up():
+        assert third.wait(60)
+        return gather()
+
+    ranks[0]._update, ranks[straggler].player.gather = updated, held_up  # type: ignore[method-assign]
+    return sets
+
+
 def part(rollout: Rollout, rank: int, n_ranks: int) -> Rollout:
     """Give a rank's even share."""
     at = np.array_split(np.arange(len(rollout)), n_ranks)[rank]

@@ -1,7 +1,6 @@
 """Distributed BA3C's gradients and updates: those of one rank with all experiences, and who is waited for."""
 
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, nothing, ranks_of, train, weights
+from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, hold_up, nothing, ranks_of, train, weights
 from tests.algos.rl.rollouts import fixed_rollout
 from tests.support import silent
 from workbench.algos.rl.ba3c.connection import Connection
@@ -270,20 +269,7 @@ def test_updates_are_made_while_a_rank_is_held_up_and_its_gradient_is_dropped(st
     """The straggler is let go by the third update alone: were it awaited, there would be none. So for rank 0 too, and
     for a rank that serves others the while."""
     ranks = ranks_of(cartpole(updates=3, n_ranks=3, n_awaited=2, n_servers=n_servers))
-    third, update = threading.Event(), ranks[0]._update
-    gather = ranks[straggler].player.gather
-
-    def updated(contributions, squares):
-        made = update(contributions, squares)
-        if made.version == 3:
-            third.set()
-        return made
-
-    def held_up():
-        assert third.wait(60)
-        return gather()
-
-    ranks[0]._update, ranks[straggler].player.gather = updated, held_up
+    hold_up(ranks, straggler)
     metrics = train(ranks)
     assert metrics["updates"] == 3
     assert metrics["train_batch_mean"] == 16  # two ranks' batches of 8

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.algos.rl.ba3c.gangs import Fed, nothing, ranks_of, train
+from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, close, hold_up, nothing, ranks_of, train
 from tests.support import silent
 from workbench.algos.rl.ba3c.connection import connect, receive
 from workbench.algos.rl.ba3c.exchange import flat
@@ -22,9 +22,6 @@ from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.optim import SharedAdam
 from workbench.core.budget import Budget
 from workbench.core.errors import PeerLost
-
-CARTPOLE = {"game": "CartPole-v1", "min_games": 1, "evaluate_every": None, "peer_timeout_s": 120.0}
-
 
 # -- slices ---------------------------------------------------------------------------------------------------------
 
@@ -82,26 +79,13 @@ def test_what_is_cut_short_is_undone():
 def weights_of_a_run(n_servers) -> np.ndarray:
     """Rank 2 is held up until the third update, so that all are of ranks 0 and 1."""
     ranks = ranks_of(Fed(**CARTPOLE, phase=Budget(updates=3), n_ranks=3, n_awaited=2, n_servers=n_servers), seed=3)
-    third, update, gather = threading.Event(), ranks[0]._update, ranks[2].player.gather
-
-    def updated(contributions, squares):
-        assert [c.rank for c in contributions] == [0, 1]
-        step = update(contributions, squares)
-        if step.version == 3:
-            third.set()
-        return step
-
-    def held_up():
-        assert third.wait(60)
-        return gather()
-
-    ranks[0]._update, ranks[2].player.gather = updated, held_up
+    updates_of = hold_up(ranks, 2)
     assert train(ranks)["dropped"] == 1
+    assert updates_of == [[0, 1]] * 3
     assert ranks[2].player.version == 3  # the newest
     state = ranks[0].learner.optimizer
     numbers = np.concatenate([flat(tensors) for tensors in (state.params, state.mean, state.square)])
-    for rank in ranks:
-        rank.close()
+    close(ranks)
     return numbers
 
 
@@ -133,8 +117,7 @@ def test_a_phase_that_is_cut_short_is_undone_where_others_hold_its_slices(monkey
     for rank in ranks:  # and it is begun again
         rank.settings = replace(rank.settings, phase=Budget(updates=10))
     assert train(ranks)["updates"] >= 10
-    for rank in ranks:
-        rank.close()
+    close(ranks)
 
 
 @pytest.mark.slow
