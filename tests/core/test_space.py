@@ -163,6 +163,9 @@ def test_a_value_with_a_step_moves_by_one_at_least() -> None:
     assert [t_max.shift(v, s) for v, s in ((2, 0.01), (2, -0.01), (3, -0.01), (2, 0.0))] == [3, 2, 2, 2]
     assert tenths.shift(0.5, -0.01) == pytest.approx(0.4)
     assert [Choice([1, 2, 3]).shift(2, s) for s in (0.01, -0.01, 0.0)] == [3, 1, 2]
+    assert [Choice([1, 2, 3]).shift(2, s, least=0) for s in (0.01, -0.01, 0.2, -0.2)] == [2, 2, 3, 1]
+    assert [t_max.shift(v, s, least=0) for v, s in ((2, 0.01), (3, -0.01), (10, 0.1))] == [2, 3, 15]
+    assert tenths.shift(0.5, -0.01, least=0) == pytest.approx(0.5)
 
 
 @given(st.floats(-3, 3), st.integers(0, 1000))

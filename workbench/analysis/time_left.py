@@ -39,9 +39,10 @@ def time_left(
     Returns
     -------
     tuple of float or None
-        Low and high end of about 95 %, s; of less while hardly any has ended, and where a few phases take much longer
-        than most: of 200 phases of exponential lengths on 16 slots, two times in three; of fewer, rarer. ``None``
-        before `FEWEST_PHASES` phases have ended, and without a slot.
+        Low and high end of about 95 %, s. Of less where a few phases take much longer than most: of 200 phases of
+        exponential lengths on 16 slots, two times in three; of fewer, rarer. Before the slots have ended their first
+        phases it is mostly too short, for what is known by then is who is fast. ``None`` before `FEWEST_PHASES` phases
+        have ended, and without a slot.
     """
     if len(ended_s) < FEWEST_PHASES or n_slots < 1:
         return None

@@ -42,11 +42,12 @@ class Domain(Protocol):
         rounded to the nearest step, 2 times 0.8 or 1.2 would stay 2 for ever. The ends of the domain hold it.
         """
 
-    def shift(self, value: Scalar, share: float) -> Scalar:
+    def shift(self, value: Scalar, share: float, *, least: int = 1) -> Scalar:
         """Move `value` by a share of the domain's length, and bring it back into the domain.
 
         The length is that of the logarithm where the domain is log-uniform; a choice moves by that share of its list,
-        rounded. A choice, and a value with a step, move by one step at least unless the share is 0.
+        rounded. A choice, and a value with a step, move by one step at least unless the share is 0; with `least` 0
+        they stay where the share comes to less than half of one.
         """
 
     def to_json(self) -> dict[str, Any]:
@@ -136,8 +137,8 @@ class Uniform(_Range):
     def grid(self, n: int) -> list[Scalar]:
         return self._spread(np.linspace(self.low, self.high, n))
 
-    def shift(self, value: Scalar, share: float) -> Scalar:
-        return self._moved(float(value), float(value) + share * (self.high - self.low), share)
+    def shift(self, value: Scalar, share: float, *, least: int = 1) -> Scalar:
+        return self._moved(float(value), float(value) + share * (self.high - self.low), least * share)
 
     def to_json(self) -> dict[str, Any]:
         return self._json("uniform")
@@ -168,8 +169,8 @@ class LogUniform(_Range):
     def grid(self, n: int) -> list[Scalar]:
         return self._spread(np.geomspace(self.low, self.high, n))
 
-    def shift(self, value: Scalar, share: float) -> Scalar:
-        return self._moved(float(value), float(value) * (self.high / self.low) ** share, share)
+    def shift(self, value: Scalar, share: float, *, least: int = 1) -> Scalar:
+        return self._moved(float(value), float(value) * (self.high / self.low) ** share, least * share)
 
     def to_json(self) -> dict[str, Any]:
         return self._json("log_uniform")
@@ -212,9 +213,9 @@ class Choice(Domain):
         at = self.values.index(value) + (factor > 1) - (factor < 1)
         return self.values[min(max(at, 0), len(self.values) - 1)]
 
-    def shift(self, value: Scalar, share: float) -> Scalar:
+    def shift(self, value: Scalar, share: float, *, least: int = 1) -> Scalar:
         steps = round(abs(share) * len(self.values))
-        at = self.values.index(value) + int(math.copysign(max(steps, share != 0), share))
+        at = self.values.index(value) + int(math.copysign(max(steps, least * (share != 0)), share))
         return self.values[min(max(at, 0), len(self.values) - 1)]
 
     def to_json(self) -> dict[str, Any]:

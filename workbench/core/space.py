@@ -199,11 +199,16 @@ class Space(Mapping[str, Domain]):
 
         return self.point(moved, instead=config)
 
-    def shift(self, config: Config, spread: float, rng: np.random.Generator) -> dict[str, Scalar]:
-        """Move each value by a Gaussian share of its domain, of standard deviation `spread`; it leaves 0, too."""
+    def shift(self, config: Config, spread: float, rng: np.random.Generator, *, least: int = 1) -> dict[str, Scalar]:
+        """Move each value by a Gaussian share of its domain, of standard deviation `spread`; it leaves 0, too.
+
+        A choice, and a value with a step, moves by one step at least, or with `least` 0 not always.
+        """
 
         def moved(name: str, domain: Domain) -> Scalar:
-            return domain.shift(config[name], spread * float(rng.normal())) if name in config else domain.sample(rng)
+            if name not in config:
+                return domain.sample(rng)
+            return domain.shift(config[name], spread * float(rng.normal()), least=least)
 
         return self.point(moved, instead=config)
 

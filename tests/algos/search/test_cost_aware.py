@@ -7,7 +7,7 @@ from tests.support import SPACE
 from workbench.algos.search import CostAwareSearcher, FullRuns, HyperTrick, RandomSearcher, Seeded, cost_aware
 from workbench.algos.search.surrogate import NOISE, OWN, positions
 from workbench.analysis import front
-from workbench.core.domains import Uniform
+from workbench.core.domains import Choice, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind, Report
 from workbench.core.space import Space
@@ -103,6 +103,17 @@ def test_of_thousands_the_latest_and_the_front_are_learned_from(monkeypatch, ask
             searcher.suggest(1000 + trial)
     assert searcher.suggest(100) == pytest.approx({"skill": 0.9, "size": 0.1}, abs=0.01)
     assert max(sizes) <= 10 + 20 + 1  # drawn, the latest, the front
+
+
+def test_the_best_of_a_choice_and_of_whole_numbers_is_tried_again() -> None:
+    """What lies between others was left by every draw around it."""
+    space = Space({"net": Choice(["a", "b", "c"]), "layers": Uniform(1, 3, step=1), "skill": Uniform(0.0, 1.0)})
+    searcher, tried = CostAwareSearcher(space, seed=0, warmup=9, random=0.0), []
+    for trial in range(30):
+        config = searcher.suggest(trial)
+        tried.append((config["net"], config["layers"]))
+        told(searcher, trial, (config["skill"] + 2.0 * (config["net"] == "b") + 2.0 * (config["layers"] == 2), 1.0))
+    assert tried[15:].count(("b", 2)) > 7
 
 
 def test_before_enough_have_reported_it_draws_at_random_and_the_same_seed_gives_the_same() -> None:

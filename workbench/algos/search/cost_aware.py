@@ -43,7 +43,8 @@ class CostAwareSearcher(LearningSearcher):
     draws : int
         Configurations to choose from, for each one suggested.
     spread : float
-        Standard deviation of their moves from the front, in shares of a hyperparameter's range.
+        Standard deviation of their moves from the front, in shares of a hyperparameter's range; a choice, and a value
+        with a step, stays as it is where the move is less than half a step.
     random : float
         Probability for a configuration to be drawn at random all the same.
     """
@@ -114,7 +115,9 @@ class CostAwareSearcher(LearningSearcher):
         front = [trials[k] for k in _front(seconds, shares)]
         self._front = set(front)
         starts = self._rng.integers(len(front), size=self.draws)
-        drawn: list[Config] = [self.space.shift(self._configs[front[k]], self.spread, self._rng) for k in starts]
+        drawn: list[Config] = [
+            self.space.shift(self._configs[front[k]], self.spread, self._rng, least=0) for k in starts
+        ]
         half = 0.5 / len(trials)
         worth = np.array([_normal.inv_cdf(share) for share in np.clip(shares, half, 1 - half)])
         costs = np.log(seconds)
