@@ -202,6 +202,19 @@ def test_a_full_disk_is_one_line_wherever_it_is_met(capsys, monkeypatch) -> None
     assert (ended.returncode, ended.stderr) == (2, "workbench: No space left on device: make space\n")
 
 
+def test_a_limit_on_memory_below_what_is_needed_is_one_line(tmp_path) -> None:
+    command = [sys.executable, "-m", "workbench", "run", "--preset", "cartpole", "--db", str(tmp_path / "kb.db")]
+    ended = subprocess.run(
+        ["sh", "-c", 'ulimit -v 460800; exec "$@"', "sh", *command],  # PyTorch alone takes more
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert re.fullmatch(r"workbench: this process may have 450 MiB of memory .*: raise that limit\n", ended.stderr)
+    assert ended.returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
 def test_letters_that_a_terminal_lacks_are_printed_escaped(tmp_path, monkeypatch) -> None:
     name, db = "größe \N{PARTY POPPER}", str(tmp_path / "kb.db")
     StudyLog(db, name, {}).close()

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from tests.support import FROM_HERE, SPACE, Deterministic, MemoryLog, saved, score_of, small_disk, until
+from tests.support import FROM_HERE, SPACE, Deterministic, MemoryLog, Waits, saved, score_of, small_disk, until
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
@@ -337,3 +338,29 @@ def test_the_whole_cluster_may_go_away_and_come_back(tmp_path) -> None:
             log = study_through(executor, FullRuns(RandomSearcher(SPACE), 3, 3), away_and_back)
     second.__exit__(None, None, None)
     assert_complete(log, 3, 3)
+
+
+def test_a_scheduler_that_stands_still_is_not_taken_for_silent_workers(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("workbench.cluster.connection._ANSWER_S", 1.0)
+    monkeypatch.setattr("workbench.cluster.dask._RECONCILE_S", 1.0)
+    with a_cluster(tmp_path / "cluster.py", 0) as address, Client(address, set_as_default=False, timeout=60) as client:
+        scheduler = client.run_on_scheduler(os.getpid)
+        store = CheckpointStore(str(tmp_path / "c"))
+        executor = DaskExecutor(client, Waits(str(tmp_path / "go")), store, max_retries=0)
+        executor.open(0.0)
+        with closing(executor):
+            until(executor, Kind.SLOT_JOINED)
+            executor.start(Job(0, 0, CONFIG, 0))
+            until(executor, Kind.PROGRESS)
+            os.kill(scheduler, signal.SIGSTOP)
+            try:
+                executor._book._stall_s, begun = 6.0, executor.now
+                told = []
+                while executor.now < begun + 15:  # what is tested is that this time passes
+                    told += executor.wait(1.0)
+            finally:
+                executor._book._stall_s = 600.0
+                os.kill(scheduler, signal.SIGCONT)
+            assert {e.kind for e in told} <= {Kind.PROGRESS}
+            (tmp_path / "go").touch()
+            assert {e.kind for e in until(executor, Kind.PHASE_ENDED)} <= {Kind.PROGRESS, Kind.PHASE_ENDED}

@@ -1,12 +1,14 @@
 """Which trial lives on a worker, and what it goes on from where it does not."""
 
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support import Deterministic, saved
+from tests.support import SPACE, Deterministic, saved
+from workbench import FullRuns, RandomSearcher, Study
 from workbench.cluster.checkpoints import CheckpointStore, part_name
 from workbench.cluster.parcel import parcelled
 from workbench.cluster.resident import Resident
@@ -197,3 +199,15 @@ def test_a_part_that_is_damaged_is_left_for_the_checkpoint_before_it(store) -> N
     assert resident.save_part(task(store, 1, name))
     (Path(store.root) / part_name(0, 1) / "phase.txt").write_text("77")
     assert Resident().bring_up(task(store, 1, name))[0].phase == 1
+
+
+def test_a_trial_begins_in_its_workers_folder_wherever_the_one_before_went(client, db, tmp_path) -> None:
+    homes = set(client.run(os.getcwd).values())
+
+    def train(config):
+        began = os.getcwd()
+        os.chdir(tmp_path)
+        yield float(began in homes)
+
+    run = Study("wanders", FullRuns(RandomSearcher(SPACE), 3, 1), train, db, client=client, max_retries=0).run()
+    assert run.frames().phases["score"].tolist() == [1.0] * 3  # three on two workers

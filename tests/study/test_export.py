@@ -3,11 +3,12 @@
 import errno
 import json
 import math
+import os
 import sqlite3
 import sys
 import threading
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from tests.algos.search.test_informed import GOOD
 from tests.events import begun, ended, judged, runs, write_log
 from tests.knowledge.studies import a_study
 from tests.simulated import keep
-from tests.support import SPACE, Deterministic
+from tests.support import SPACE, Deterministic, files, small_disk
 from workbench import FullRuns, HyperTrick, InformedSearcher, KnowledgeBase, RandomSearcher, Space, Study, Uniform
 from workbench.algos.search.seeded import Seeded
 from workbench.cli.main import main
@@ -85,6 +86,32 @@ def test_a_place_that_fails_at_the_last_word_is_told_in_one_line(db, monkeypatch
     monkeypatch.setattr("workbench.study.export.tensorboard.TensorBoardExport.close", fails)
     with pytest.raises(InvalidInput, match=r"cannot take an export \(OSError: .*No space left on device\)"):
         export(db, "exported", "tensorboard")
+
+
+@pytest.mark.parametrize("to", ["csv", "tensorboard", "optuna"])
+def test_a_disk_that_is_full_keeps_no_part_of_an_export(db, tmp_path, to) -> None:
+    pytest.importorskip(to if to != "csv" else "csv")
+    place = tmp_path / "small" / "out"
+    with small_disk(tmp_path / "small", "16k") as disk:
+        with pytest.raises(InvalidInput, match=r"small/out\b.*(No space left on device|disk is full)") as refused:
+            export(db, "exported", to, place)
+        assert not files(disk)
+        assert ".part" not in str(refused.value)
+
+
+@pytest.mark.parametrize("to", ["csv", "tensorboard"])
+def test_an_export_that_fails_leaves_the_one_before_as_it_was(db, tmp_path, to) -> None:
+    with small_disk(tmp_path / "small", "1m") as disk:
+        export(db, "exported", to, disk / "out")
+        before = {file: file.read_bytes() for file in files(disk) if file.is_file()}
+        with (disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+            while True:
+                ballast.write(bytes(4096))
+        os.truncate(disk / "ballast", (disk / "ballast").stat().st_size - 8192)
+        with pytest.raises(InvalidInput, match="No space left on device"):
+            export(db, "exported", to, disk / "out")
+        (disk / "ballast").unlink()
+        assert {file: file.read_bytes() for file in files(disk) if file.is_file()} == before
 
 
 def test_a_password_in_a_url_is_not_said_again(db, capsys, monkeypatch) -> None:

@@ -442,6 +442,7 @@ def test_a_disk_that_is_full_is_told_by_the_name_of_what_goes_there(tmp_path, si
             unpack(tmp_path / "p", disk / "kb.db")
         assert ".part" not in f"{packing.value}{unpacking.value}"
         assert not list(disk.glob(".*"))
+        assert not (disk / "kb.db").exists()
 
 
 def test_a_study_is_carried_whole_or_not_at_all(tmp_path, monkeypatch) -> None:

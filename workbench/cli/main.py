@@ -52,6 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"workbench: {said}", file=sys.stderr)
         _print_no_more()
         return 2
+    except (MemoryError, ImportError, SystemError) as err:
+        from workbench.core.machine import too_little_memory
+
+        if not (said := too_little_memory(err)):
+            raise
+        print(f"workbench: {said}", file=sys.stderr)
+        return 2
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:

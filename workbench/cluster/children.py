@@ -1,9 +1,12 @@
-"""How the processes begin that a trial starts of its own, such as those of a PyTorch ``DataLoader`` or of a pool.
+"""What is set back between trials: a worker's folder, and how the processes begin that a trial starts of its own.
 
-Python has a process that it has spawned spawn others in its turn. Workers are begun so, by Dask, and everything that a
-trial starts would be: it would have to be pickled, with classes of a script or a cell that no worker can import.
+These are such as those of a PyTorch ``DataLoader`` or of a pool. Python has a process that it has spawned spawn others
+in its turn. Workers are begun so, by Dask, and everything that a trial starts would be: it would have to be pickled,
+with classes of a script or a cell that no worker can import.
 """
 
+import os
+from contextlib import suppress
 from multiprocessing import (
     current_process,
     get_all_start_methods,
@@ -36,3 +39,17 @@ def start_by(method: str | None) -> None:
     """
     if current_process().name.startswith(WORKER):
         set_start_method(method, force=True)
+
+
+def folder_here() -> str | None:
+    """Give the working folder; ``None`` if it has been deleted."""
+    with suppress(OSError):
+        return os.getcwd()
+    return None
+
+
+def go_back(folder: str | None) -> None:
+    """Have a trial begin in the folder that its worker began in, wherever the last one went; as `start_by`."""
+    if folder is not None and current_process().name.startswith(WORKER):
+        with suppress(OSError):
+            os.chdir(folder)

@@ -107,6 +107,7 @@ class DaskExecutor:
         self._start_clock = (0.0, time.monotonic())
         self._reconciled = self._looked = self._changed = 0.0
         self._had = 0  # slots, when it was last told how many are wanted
+        self._unheard = False  # whether Dask's scheduler does not answer, through which all is told
 
     # -- what the driver sees ---------------------------------------------------------------------------------
 
@@ -205,8 +206,8 @@ class DaskExecutor:
         eager = self.n_slots < self._wanted
         if self.now - self._reconciled > (_EAGER_S if eager else _RECONCILE_S):  # a message may also have been lost
             self._reconcile()
-        away = self.now - self._looked - max(2 * _LOOK_S, self.stall_s / 10)
-        if away > 0:  # the process was stopped or suspended, or the driver was long at something else
+        away = self.now - self._looked - (0.0 if self._unheard else max(2 * _LOOK_S, self.stall_s / 10))
+        if away > 0:  # this process, or the scheduler's, was stopped or suspended, or was long at something else
             self._book.driver_was_away(away, self.now)
         for attempt in self._arrivals.waiting:
             self._book.sign(attempt, self.now)
@@ -347,6 +348,7 @@ class DaskExecutor:
                 sending=self._arrivals.senders,
                 stuck=self._book.stuck,
             )
+        self._unheard = status is None
         if status is None:
             return  # out of reach for the moment: what we know stands until the next look
         self._others, self._to_come = status["others"], status["to_come"]

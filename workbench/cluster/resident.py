@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from workbench.cluster.checkpoints import part_name
-from workbench.cluster.children import start_by
+from workbench.cluster.children import folder_here, go_back, start_by
 from workbench.cluster.task import PhaseTask
 from workbench.core.errors import CheckpointError, InvalidInput, NoState
 from workbench.core.failures import named, short
@@ -31,6 +31,7 @@ class Resident:
 
     def __init__(self) -> None:
         self._live: _Live | None = None
+        self._folder = folder_here()
 
     def bring_up(self, task: PhaseTask) -> tuple[Trainable, int, str]:
         """Give the trial, how many phases it must run again before the due one, and why.
@@ -133,6 +134,7 @@ class Resident:
     def _build(self, task: PhaseTask) -> Trainable:
         self.close()
         start_by(task.start_method)  # whatever the last trial has set
+        go_back(self._folder)
         config, seed = task.job.config, task.job.seed
         factory = task.factory.open()
         trainable: Trainable

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 from workbench.core.showing import so_many
 
 CORES = "WORKBENCH_CORES"
@@ -70,6 +70,19 @@ def allow_files(nodes: int) -> None:
         )
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def too_little_memory(err: BaseException) -> str:
+    """Tell of an error that comes of this process's limit on memory, if it has one; nothing of any other.
+
+    What does not fit below it is said in many ways: libraries that cannot be mapped, memory that is not to be had.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    kinds = (MemoryError, ImportError, SystemError)
+    if limit == resource.RLIM_INFINITY or not isinstance(err, kinds) or isinstance(err, ModuleNotFoundError):
+        return ""
+    may = f"this process may have {limit >> 20} MiB of memory (ulimit -v), which seems too little"
+    return f"{may} ({type(err).__name__}: {first_line(err)}): raise that limit"
 
 
 def layout(slots: int) -> str:

@@ -15,7 +15,7 @@ from workbench.core.record import last_end
 from workbench.core.showing import so_many
 from workbench.knowledge.lock import driver_of, private
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, open_for_writing
+from workbench.knowledge.schema import Unfinished, database_errors, left_beside, open_for_reading, open_for_writing
 from workbench.knowledge.writer import StudyLog
 
 
@@ -125,9 +125,8 @@ def backup(path: str | Path, target: str | Path) -> Path:
     try:
         with closing(open_for_reading(path)) as source:
             refuse_what_exists(target)
-            for left in (target.with_name(f"{target.name}-{kind}") for kind in ("wal", "journal")):
-                if left.exists():  # SQLite would write it into the copy
-                    raise InvalidInput(f"{left} is left of another database: delete it, or choose another name")
+            for left in left_beside(target):
+                raise InvalidInput(f"{left} is left of another database: delete it, or choose another name")
             if len({file.parent.resolve() / file.stem for file in (path, target)}) == 1:
                 raise InvalidInput(
                     f"{target} would share the checkpoints in {path.stem}.checkpoints with {path.name}, and what is "

@@ -132,6 +132,11 @@ def make_folder(path: Path) -> None:
         raise DatabaseError(f"{path} cannot be made ({err.strerror}): choose another place") from None
 
 
+def left_beside(path: Path) -> list[Path]:
+    """Name what is left beside a database: SQLite would write it into another that came to its place."""
+    return [left for kind in ("wal", "journal") if (left := path.with_name(f"{path.name}-{kind}")).exists()]
+
+
 def open_for_reading(path: Path) -> sqlite3.Connection:
     """Open a knowledge base without any right to change it.
 

@@ -157,10 +157,15 @@ def _copy_log(db: Path, name: str, target: Path) -> None:
     from workbench.knowledge import carry
 
     carry(db, name, target)
-    with closing(sqlite3.connect(target)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
+    make_one_file(target)
     if wrong := unmendable(target):
         raise StudyError(f"study {name!r} cannot be resumed, here or elsewhere: {wrong}")
+
+
+def make_one_file(log: Path) -> None:
+    """Take into a knowledge base that nobody has open what SQLite keeps beside it: it can be moved then."""
+    with closing(sqlite3.connect(log)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
 
 
 @contextmanager

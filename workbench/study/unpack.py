@@ -21,11 +21,12 @@ from workbench.core.places import (
     in_home,
     is_study_name,
     private_folder,
+    real_path,
     scratch_beside,
 )
 from workbench.core.protocols import BEGUN
 from workbench.core.record import started_from
-from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, errors_of_copy, unmendable
+from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, errors_of_copy, make_one_file, unmendable
 from workbench.study.saved import checkpoint_store, refuse_anothers
 
 if TYPE_CHECKING:
@@ -91,7 +92,6 @@ def _take_in(
 ) -> None:
     """Put the checkpoints into their place and then the study into the knowledge base; or nothing at all."""
     from workbench.cluster.place import Place
-    from workbench.knowledge import carry
     from workbench.knowledge.lock import claim, lock_path
 
     store = checkpoint_store(db, called, elsewhere)
@@ -111,7 +111,7 @@ def _take_in(
                     store.put(folder, checkpoint)
                     shutil.rmtree(folder, ignore_errors=True)
                 _pin_parents(scratch / LOG, pack, store)
-                identity = carry(scratch / LOG, pack.name, db, called)
+                identity = _enter(scratch, pack.name, db, called)
                 if elsewhere is not None:
                     Place(elsewhere).claim(identity)
             except BaseException:
@@ -120,6 +120,22 @@ def _take_in(
         except BaseException:
             lock_path(db, called).unlink(missing_ok=True)
             raise
+
+
+def _enter(scratch: Path, name: str, db: Path, called: str) -> str:
+    """Carry the study into the knowledge base; one that is missing is made beside its place, and moves in whole."""
+    from workbench.knowledge import carry
+    from workbench.knowledge.schema import left_beside
+
+    place, whole = real_path(db), scratch / "whole.db"
+    if not place.exists() and not left_beside(place):
+        with errors_of_copy(whole, db):
+            identity = carry(scratch / LOG, name, whole, called)
+            make_one_file(whole)
+        if not place.exists():  # else another has made it meanwhile
+            shutil.move(whole, place)
+            return identity
+    return carry(scratch / LOG, name, db, called)
 
 
 def _pin_parents(log: Path, pack: Pack, store: "CheckpointStore") -> None:

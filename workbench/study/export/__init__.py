@@ -5,8 +5,8 @@ from pathlib import Path
 
 from workbench.core.errors import unknown
 from workbench.core.places import beside
-from workbench.knowledge import KnowledgeBase
-from workbench.study.export.exporter import Exporter, own_folder, whole_log, writing
+from workbench.knowledge import KnowledgeBase, RecordedStudy
+from workbench.study.export.exporter import Exporter, nothing_left, whole_in_folder, whole_log, writing
 
 _EXPORTERS = {
     "optuna": "OptunaExport",
@@ -48,17 +48,23 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     with KnowledgeBase(db) as kb:
         study = kb[name]
         if to == "csv":
-            frames = study.frames()
-            with writing(place):
-                own_folder(place, name, study.identity)
-                frames.export(place)
-            return place
-        exporter = exporter_of(to, place)
-        exporter.open(name, study.spec, study.created_unix, study.identity)
-        exporter(whole_log(study))
-        with writing(place):
-            exporter.close()
+            with whole_in_folder(place, name, study.identity) as part:
+                study.frames().export(part)
+        elif to == "tensorboard":
+            with whole_in_folder(place, name, study.identity, "trial-[0-9]*") as part:
+                _tell(exporter_of(to, part), study)
+        else:
+            exporter = exporter_of(to, place)
+            with nothing_left(place):
+                _tell(exporter, study)
     return place
+
+
+def _tell(exporter: Exporter, study: RecordedStudy) -> None:
+    exporter.open(study.name, study.spec, study.created_unix, study.identity)
+    exporter(whole_log(study))
+    with writing(exporter.place):
+        exporter.close()
 
 
 def exporter_of(to: str, place: str | Path) -> Exporter:

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
+from workbench.core.places import scratch_beside, whole_file
 from workbench.core.protocols import Event, Kind
 
 if TYPE_CHECKING:
     from workbench.knowledge import RecordedStudy
     from workbench.study.study import Study
+
+
+_FOLDER_MARK = ".rl-workbench"
 
 
 class Exporter(ABC):
@@ -111,10 +115,22 @@ def own_folder(place: str, name: str, identity: str, made: str = "") -> None:
     made : str
         Pattern of the names of the folders that such an export makes.
     """
+    _check_folder(place, name, identity)
+    _make_room(Path(place), made)
+    (Path(place) / _FOLDER_MARK).write_text(f"{name}\n{identity}", encoding="utf-8")
+
+
+def _make_room(folder: Path, made: str) -> None:
+    for earlier in folder.glob(made) if made else ():
+        shutil.rmtree(earlier, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _check_folder(place: str, name: str, identity: str) -> None:
     if "://" in place:  # as of a database or a server, which other exports go to
         raise InvalidInput(f"{shown(place)} is a URL, and this export is a folder of files: name a folder")
     folder = Path(place)
-    mark = folder / ".rl-workbench"
+    mark = folder / _FOLDER_MARK
     if folder.is_file():
         raise InvalidInput(f"{folder} is a file: choose a folder")
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
@@ -124,10 +140,39 @@ def own_folder(place: str, name: str, identity: str, made: str = "") -> None:
     if whose not in ("", name):
         raise InvalidInput(f"{folder} holds an export of study {whose!r}, not of {name!r}: choose another folder")
     refuse_anothers(place, name, of, identity)
-    for earlier in folder.glob(made) if made else ():
-        shutil.rmtree(earlier, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    mark.write_text(f"{name}\n{identity}", encoding="utf-8")
+
+
+@contextmanager
+def whole_in_folder(place: str, name: str, identity: str, made: str = "") -> Iterator[str]:
+    """Give a hidden folder to export to: once it is whole, it goes where `own_folder` would be; parameters as there."""
+    _check_folder(place, name, identity)
+    with writing(place), scratch_beside(Path(place) / _FOLDER_MARK) as part:  # within it, should it alone be writable
+        try:
+            with writing(part):
+                own_folder(part, name, identity)  # the mark is made here, too: nothing is written after the last word
+                yield part
+        except WorkbenchError as err:
+            raise type(err)(str(err).replace(part, place)) from None
+        _make_room(Path(place), made)
+        for ready in Path(part).iterdir():
+            if ready.is_dir():
+                ready.replace(Path(place) / ready.name)
+            else:
+                with whole_file(Path(place) / ready.name) as file:
+                    ready.replace(file)
+
+
+@contextmanager
+def nothing_left(place: str) -> Iterator[None]:
+    """Remove what a failure leaves in a file that was not there, as half a study; what was there is the tool's."""
+    file = Path(place)
+    there = file.exists()
+    try:
+        yield
+    except BaseException:
+        if file.is_file() and not there:
+            file.unlink()
+        raise
 
 
 def refuse_anothers(place: str, name: str, marked: object, identity: str) -> None:

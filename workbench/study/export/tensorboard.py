@@ -1,6 +1,7 @@
 """A study as TensorBoard's event files: a run a trial, with its hyperparameters for the HParams tab."""
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class TensorBoardExport(Exporter):
         needed("tensorboard", "TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
+        _say_it_once()
         own_folder(self.place, self.name, self.identity, "trial-[0-9]*")
         self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
 
@@ -47,11 +49,28 @@ class TensorBoardExport(Exporter):
             taken = {name: isinstance(v, _TAKEN) or is_finite(v) for name, v in trial.config.items()}
             config = {name: v if taken[name] else str(v) for name, v in trial.config.items()}
             self._writer(number).add_hparams(config, {"hparam/best_score": score}, run_name=".")
-        if trial.state.over and number in self._writers:
-            self._writers.pop(number).close()
+        if trial.state.over:
+            self._close(number)
 
     def close(self) -> None:
         """Close the files."""
-        for writer in self._writers.values():
+        for number in list(self._writers):
+            self._close(number)
+
+    def _close(self, number: int) -> None:
+        if (writer := self._writers.pop(number, None)) is not None:
+            writer.flush()  # tells what its thread could not write, as closing does not
             writer.close()
-        self._writers.clear()
+
+
+def _say_it_once() -> None:
+    """Let the writers' threads print nothing of what they cannot write: the writers raise it, too."""
+    before = threading.excepthook
+    if before.__module__ == __name__:
+        return
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if type(args.thread).__module__.partition(".")[0] != "tensorboard":
+            before(args)
+
+    threading.excepthook = hook
