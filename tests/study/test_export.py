@@ -88,6 +88,10 @@ def test_a_place_that_fails_at_the_last_word_is_told_in_one_line(db, monkeypatch
         export(db, "exported", "tensorboard")
 
 
+THREADS_TELL = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard's, too
+
+
+@THREADS_TELL
 @pytest.mark.parametrize("to", ["csv", "tensorboard", "optuna"])
 def test_a_disk_that_is_full_keeps_no_part_of_an_export(db, tmp_path, to) -> None:
     pytest.importorskip(to if to != "csv" else "csv")
@@ -99,6 +103,7 @@ def test_a_disk_that_is_full_keeps_no_part_of_an_export(db, tmp_path, to) -> Non
         assert ".part" not in str(refused.value)
 
 
+@THREADS_TELL
 @pytest.mark.parametrize("to", ["csv", "tensorboard"])
 def test_an_export_that_fails_leaves_the_one_before_as_it_was(db, tmp_path, to) -> None:
     with small_disk(tmp_path / "small", "1m") as disk:

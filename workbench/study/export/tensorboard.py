@@ -1,7 +1,6 @@
 """A study as TensorBoard's event files: a run a trial, with its hyperparameters for the HParams tab."""
 
 import math
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +27,6 @@ class TensorBoardExport(Exporter):
         needed("tensorboard", "TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
-        _say_it_once()
         own_folder(self.place, self.name, self.identity, "trial-[0-9]*")
         self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
 
@@ -61,16 +59,3 @@ class TensorBoardExport(Exporter):
         if (writer := self._writers.pop(number, None)) is not None:
             writer.flush()  # tells what its thread could not write, as closing does not
             writer.close()
-
-
-def _say_it_once() -> None:
-    """Let the writers' threads print nothing of what they cannot write: the writers raise it, too."""
-    before = threading.excepthook
-    if before.__module__ == __name__:
-        return
-
-    def hook(args: threading.ExceptHookArgs) -> None:
-        if type(args.thread).__module__.partition(".")[0] != "tensorboard":
-            before(args)
-
-    threading.excepthook = hook
