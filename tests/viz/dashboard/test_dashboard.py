@@ -347,6 +347,20 @@ def test_a_notebook_keeps_the_last_state_beside_the_view(board, log, monkeypatch
     cell.until("4 trials begun")
 
 
+def test_one_that_is_closed_shows_its_last_state(board, log, monkeypatch):
+    log.append(in_order())
+    board.refresh()
+    board.close()
+    cell = _Cell()
+    monkeypatch.setattr("IPython.display.display", cell)
+    board._ipython_display_()
+    (page,) = cell.shown
+    assert set(page) == {"text/html", "text/plain"}
+    assert "4 trials begun" in page["text/html"]
+    assert "when this view was closed: open another" in page["text/plain"]
+    assert "<script>" not in page["text/html"]
+
+
 @pytest.fixture
 def long_log(log, monkeypatch):
     """A log that counts as long, and whoever reads it waits for the event given."""
