@@ -131,6 +131,13 @@ def test_what_no_request_can_hold_is_refused_at_the_call(tmp_path, value) -> Non
     assert not Inbox(tmp_path / "kb.db", "one")()
 
 
+def test_what_is_too_long_for_a_request_is_refused_at_the_call(tmp_path) -> None:
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
+    with pytest.raises(InvalidInput, match=r"a request takes 64 KiB at most, and to note so takes 98 KiB: shorten it$"):
+        Controls(tmp_path / "kb.db", "one").note("x" * 100_000)
+    assert not Inbox(tmp_path / "kb.db", "one")()
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

@@ -212,6 +212,25 @@ def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_study_that_is_driven_here_is_not_launched_and_it_is_said_how_it_is_held(tmp_path) -> None:
+    study = Study("one", FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db", nodes=1)
+    log = StudyLog(tmp_path / "kb.db", "one", study.spec)
+    for resume in (False, True):
+        with pytest.raises(StudyError, match=r"this one: AttachedStudy\(.*\) looks at it, and its stop\(\) ends it$"):
+            study.launch(resume=resume)
+    assert not output_path(tmp_path / "kb.db", "one").exists()
+    log.close()
+
+
+@pytest.mark.parametrize(("written", "told"), [("", "resume it$"), ("killed", r"what it wrote stands in .*\.out$")])
+def test_where_the_words_of_a_dead_driver_stand_is_told_if_there_are_any(tmp_path, written, told) -> None:
+    db = tmp_path / "kb.db"
+    write_log(db, "one", [Event(Kind.STUDY_STARTED, 0.0)])
+    output_path(db, "one").write_text(written)
+    with pytest.raises(StudyError, match=told):
+        AttachedStudy(db, "one").wait()
+
+
 @pytest.mark.timeout(420)
 def test_what_is_not_used_with_a_client_keeps_no_study_from_being_launched(tmp_path) -> None:
     from distributed import Client, LocalCluster

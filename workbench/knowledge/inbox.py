@@ -5,6 +5,7 @@ or not at all; it is removed only once its answer is in the log.
 """
 
 import json
+import math
 import os
 import time
 import uuid
@@ -46,7 +47,7 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     Raises
     ------
     InvalidInput
-        The trial is no number, or something else is what no request can hold.
+        The trial is no number, or something else is what no request can hold, or too much for one.
     DatabaseError, StudyError
         There is no such knowledge base, or no such study in it; or the request cannot be written beside it.
     """
@@ -55,6 +56,9 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     with KnowledgeBase(db) as kb:
         identity = kb[study].identity  # a name that is mistaken makes no folder
     text = json.dumps({"study": identity, "action": action, "trial": trial, "data": data}, default=_plain)
+    if len(text) > _MOST_BYTES:  # nobody would read it
+        most, least = _MOST_BYTES >> 10, math.ceil(len(text) / 1024)
+        raise InvalidInput(f"a request takes {most} KiB at most, and to {action} so takes {least} KiB: shorten it")
     try:
         return _put(inbox_path(db_path(db), study), text)
     except OSError as err:

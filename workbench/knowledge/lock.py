@@ -52,6 +52,12 @@ def driver_of(path: Path, name: str) -> str | None:
     return None if holder is None else holder.partition("\n")[0] or "an unknown process"
 
 
+def refuse_driven(path: Path, name: str) -> None:
+    """Refuse a study that somebody drives; raises `StudyError`."""
+    if (holder := driver_of(path, name)) is not None:
+        raise _driven(path, name, holder)
+
+
 def claim(path: Path, name: str) -> IO[str]:
     """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
     lock = lock_path(path, name)

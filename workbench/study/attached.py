@@ -232,7 +232,7 @@ class AttachedStudy:
             raise StudyError(f"study {self.name!r} stopped: {last.data['error']}")
         if last is None or last.kind in BEGUN:
             said = output_path(self.db, self.name)
-            where = f"; what it wrote stands in {said}" if said.exists() else ""
+            where = f"; what it wrote stands in {said}" if said.exists() and said.stat().st_size else ""
             raise StudyError(f"the driver of study {self.name!r} died without a word: resume it{where}")
 
 

@@ -42,13 +42,14 @@ def launch(study: Any, *, resume: bool, scheduler: "tuple[str, Security] | None"
     StudyError
         What `Study.start` raises, or the process did not come up.
     """
-    from workbench.knowledge.lock import private
+    from workbench.knowledge.lock import private, refuse_driven
 
     try:
         payload = pickle.dumps((sys.path, chosen_method())) + pickled((study, resume, scheduler))
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(f"study {study.name!r} cannot be sent to another process ({err}): use start()") from None
     said = _output(Path(study.db), study.name, resume=resume)
+    refuse_driven(study.db, study.name)  # here, where it is told if this process does
     hears, tells = os.pipe()
     with open(said, "ab", opener=private) as out:
         child = subprocess.Popen(

@@ -211,6 +211,23 @@ def test_importance_that_is_just_being_started_ends_with_its_dashboard(monkeypat
     assert begun[0].returncode == -signal.SIGKILL
 
 
+def test_importance_is_computed_for_one_view_of_a_kernel_at_a_time(monkeypatch):
+    begun, beside = [], []
+
+    def start(*_):
+        beside.append(sum(process.poll() is None for process in begun))
+        begun.append(subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return begun[-1]
+
+    monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", start)
+    estimators = [Estimator() for _ in range(4)]
+    for estimator in estimators:
+        estimator.look(99, lambda: frames_of([]))
+    for estimator in estimators:
+        estimator._thread.join()
+    assert beside == [0, 0, 0, 0]
+
+
 def test_a_dead_driver_is_seen(board, log):
     log.append(in_order())
     board.refresh()
@@ -345,6 +362,20 @@ def test_a_notebook_keeps_the_last_state_beside_the_view(board, log, monkeypatch
     board._wake.set()
     cell.until("ended")
     cell.until("4 trials begun")
+
+
+def test_one_that_is_closed_shows_its_last_state(board, log, monkeypatch):
+    log.append(in_order())
+    board.refresh()
+    board.close()
+    cell = _Cell()
+    monkeypatch.setattr("IPython.display.display", cell)
+    board._ipython_display_()
+    (page,) = cell.shown
+    assert set(page) == {"text/html", "text/plain"}
+    assert "4 trials begun" in page["text/html"]
+    assert "when this view was closed: open another" in page["text/plain"]
+    assert "<script>" not in page["text/html"]
 
 
 @pytest.fixture

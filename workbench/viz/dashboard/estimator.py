@@ -14,10 +14,13 @@ from workbench.knowledge import Frames
 
 _EVERY_S = 30.0  # at least, between the beginnings of two computations
 _REST = 5  # times as long as a computation took, before the next begins
+_TURN = threading.Lock()  # of all views of a kernel: it still has those whose cells were run again
 
 
 class Estimator:
     """Computes in a process of the lowest priority, one at a time, when phases have ended since the last answers.
+
+    Several take turns.
 
     Attributes
     ----------
@@ -52,6 +55,11 @@ class Estimator:
                 process.kill()
 
     def _compute(self, frames: Frames) -> None:
+        with _TURN:
+            if not self._closed:
+                self._compute_now(frames)
+
+    def _compute_now(self, frames: Frames) -> None:
         began = time.monotonic()
         try:
             self._process = forests_apart(frames.trials, frames.phases, frames.hyperparameters)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 from uuid import uuid4
 
@@ -95,8 +96,15 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
             return self._html()
 
     def _ipython_display_(self) -> None:
-        """Show the living view, and beside it what the notebook keeps."""
-        self._stored.show(super()._repr_mimebundle_()[0][VIEW], drawn=self._is_read)
+        """Show the living view, and beside it what the notebook keeps; once closed, its last state alone."""
+        if not self._closing:
+            self._stored.show(super()._repr_mimebundle_()[0][VIEW], drawn=self._is_read)
+            return
+        from IPython.display import display
+
+        said = f"{self._title} as it was when this view was closed: open another to see it live"
+        page = {"text/html": f"{self._repr_html_()}<p><em>{escape(said)}</em></p>", "text/plain": said}
+        display(page, raw=True)  # type: ignore[no-untyped-call]
 
     # -- the watching thread ------------------------------------------------------------------------------------
 
