@@ -176,10 +176,11 @@ def _bars(bars: pd.DataFrame, color: str | list[str], unit: theme.Clock, **legen
         "line": {"width": 0.6, "color": "rgba(255,255,255,0.75)"},
         "pattern": _pattern([_HATCH.get(outcome, "") for outcome in bars["outcome"]]),
     }
+    began, took = bars["started_s"] / unit.seconds, bars["wall_s"] / unit.seconds
     return go.Bar(
-        x=halved(bars["wall_s"] / unit.seconds),
-        base=halved(bars["started_s"] / unit.seconds),
-        y=halved(bars["y"]),
+        x=took if told else halved(took),
+        base=began if told else halved(began),
+        y=bars["y"],
         width=0.8,
         orientation="h",
         marker=marker,
