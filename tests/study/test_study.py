@@ -774,6 +774,33 @@ def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(
     assert run.frames().notes["text"].tolist() == ["late"]
 
 
+_ENDS = """
+from workbench import FullRuns, LogUniform, Study
+
+def train(config):
+    yield config["lr"]
+
+run = Study("mine", FullRuns({"lr": LogUniform(1e-3, 1.0)}, 2, 1), train, db="kb.db", nodes=1).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        ("", ["study 'mine' is cut off", "run.wait()", "study.start(resume=True)"]),
+        ("run.wait()", []),
+        ("run.stop()", []),
+    ],
+)
+def test_a_script_that_ends_before_its_study_says_so(tmp_path, then, said) -> None:
+    (tmp_path / "script.py").write_text(f"{_ENDS}{then}\n")
+    env = {**os.environ, **FROM_HERE}
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert all(words in done.stderr for words in said), done.stderr
+    assert ("cut off" in done.stderr) == bool(said), done.stderr
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> None:
     (tmp_path / "driver.py").write_text(_DRIVER)

@@ -1,7 +1,9 @@
 """A study under way: its driver's thread, from the log's first event to its last."""
 
+import atexit
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -77,6 +79,7 @@ class StudyRun(AttachedStudy):
         self._thread = threading.Thread(
             target=self._drive, args=(scheduler, log, ledger, past, began), name=f"study {study.name}", daemon=True
         )
+        atexit.register(self._tell_cut_off)
         self._thread.start()
 
     def _take_up(self, scheduler: Scheduler, log: "StudyLog", past: Sequence[Event]) -> tuple[Scheduler, Ledger, Event]:
@@ -233,6 +236,17 @@ class StudyRun(AttachedStudy):
             callbacks.close()
         finally:
             self._over.set()  # whatever else has failed: somebody waits for it
+            atexit.unregister(self._tell_cut_off)
+
+    def _tell_cut_off(self) -> None:
+        """Say where a script ends while its study runs: without an error it would look as if all were well."""
+        if self._thread.is_alive() and not self._stopping.is_set():
+            warnings.warn(
+                f"study {self.name!r} is cut off, for the script ends and nobody waits for it: let the script end with "
+                "run.wait() or run.follow(), or begin by study.launch() what is to outlive it; this one goes on by "
+                "study.start(resume=True)",
+                stacklevel=2,
+            )
 
     def _stopped_within(self, seconds: float) -> bool:
         """Wait for the study to be asked to end, also from elsewhere: nobody takes requests while the log waits."""
