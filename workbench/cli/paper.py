@@ -12,7 +12,9 @@ def add_parsers(commands: Any) -> None:
     again.add_argument("names", nargs="*", metavar="NAME", help="which; without any, they are listed")
     again.add_argument("--scale", default="minutes", help="minutes (default), hours, or paper: as published")
     again.add_argument(
-        "--out", metavar="FOLDER", help="where recordings go, in place of earlier ones (default: the project's data/)"
+        "--out",
+        metavar="FOLDER",
+        help="where recordings go, in place of earlier ones (default: data/ of a checkout, else of this folder)",
     )
     again.add_argument("--parts", type=int, metavar="N", help="of a long one, run so many parts now, the rest later")
     again.set_defaults(command=_reproduce)
