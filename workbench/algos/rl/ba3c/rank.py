@@ -107,7 +107,8 @@ class BA3CTrial(Trial):
             self._agree()
             self.player.meter, self.player.version = self._meter, self.learner.updates
             self._evaluate_if_due(self.learner.updates)  # what was left during an evaluation makes up for it
-            if self._is_over(0.0):  # as all ranks find alike
+            if self._is_over(0.0):  # as all ranks find alike; none leaves while another still joins the group
+                self._peers.sum(np.zeros(1, np.float32), self._report_if_due)
                 return
             with _undone_if_cut_short(self), self.player.ahead():
                 if self.settings.has_server:
