@@ -73,13 +73,12 @@ def allow_files(nodes: int) -> None:
 
 
 def too_little_memory(err: BaseException) -> str:
-    """Tell of an error that comes of this process's limit on memory, if it has one; nothing of any other.
+    """Tell of an error that may come of this process's limit on memory, if it has one; nothing of a missing module.
 
     What does not fit below it is said in many ways: libraries that cannot be mapped, memory that is not to be had.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    kinds = (MemoryError, ImportError, SystemError)
-    if limit == resource.RLIM_INFINITY or not isinstance(err, kinds) or isinstance(err, ModuleNotFoundError):
+    if limit == resource.RLIM_INFINITY or isinstance(err, ModuleNotFoundError):
         return ""
     may = f"this process may have {limit >> 20} MiB of memory (ulimit -v), which seems too little"
     return f"{may} ({type(err).__name__}: {first_line(err)}): raise that limit"

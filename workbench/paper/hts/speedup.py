@@ -164,8 +164,7 @@ def swept(runs: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row a value: setting, value, n (seeds), step_ms (median, of all environments) with step_ms_low and
         step_ms_high (of fewer than six seeds their range), expected_ms (the longest sum of an interval's step times
-        alone, a step), learning_ms (of an
-        update, a step), return (mean) with return_low and return_high.
+        alone, a step), learning_ms (of an update, a step), return (mean) with return_low and return_high.
     """
     rows = []
     for (setting, value), of in runs.groupby(["setting", "value"], sort=False):

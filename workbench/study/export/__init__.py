@@ -6,7 +6,7 @@ from pathlib import Path
 from workbench.core.errors import unknown
 from workbench.core.places import beside
 from workbench.knowledge import KnowledgeBase, RecordedStudy
-from workbench.study.export.exporter import Exporter, nothing_left, whole_in_folder, whole_log, writing
+from workbench.study.export.exporter import RUN_FOLDERS, Exporter, nothing_left, whole_in_folder, whole_log, writing
 
 _EXPORTERS = {
     "optuna": "OptunaExport",
@@ -51,7 +51,7 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
             with whole_in_folder(place, name, study.identity) as part:
                 study.frames().export(part)
         elif to == "tensorboard":
-            with whole_in_folder(place, name, study.identity, "trial-[0-9]*") as part:
+            with whole_in_folder(place, name, study.identity, RUN_FOLDERS) as part:
                 _tell(exporter_of(to, part), study)
         else:
             exporter = exporter_of(to, place)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _FOLDER_MARK = ".rl-workbench"
+RUN_FOLDERS = "trial-[0-9]*"  # as an export to TensorBoard makes them
 
 
 class Exporter(ABC):

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.core.checks import is_finite
 from workbench.core.protocols import Event
-from workbench.study.export.exporter import Exporter, needed, numbers_of, own_folder, step_of
+from workbench.study.export.exporter import RUN_FOLDERS, Exporter, needed, numbers_of, own_folder, step_of
 
 _TAKEN = (bool, float, str)  # as values of hyperparameters, and whole numbers as far as a float can be as large
 
@@ -27,7 +27,7 @@ class TensorBoardExport(Exporter):
         needed("tensorboard", "TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
-        own_folder(self.place, self.name, self.identity, "trial-[0-9]*")
+        own_folder(self.place, self.name, self.identity, RUN_FOLDERS)
         self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
 
     def _writer(self, trial: int) -> Any:
