@@ -616,6 +616,12 @@ def test_a_place_that_cannot_be_reached_is_refused_before_anything_starts(study_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_whose_package_is_missing_is_told_with_the_extra_that_has_it(study_of, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # as where it is not installed
+    with pytest.raises(InvalidInput, match=r"checkpoints cannot be kept at s3a://x/y: .*'rl-workbench\[s3\]'$"):
+        study_of(checkpoints="s3a://x/y").start()
+
+
 def test_a_place_that_cannot_be_made_is_refused_before_anything_is_trained(study_of, tmp_path) -> None:
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "weights"

@@ -22,6 +22,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
 from workbench.core.errors import CheckpointError, InvalidInput, PlaceAway, WorkbenchError
+from workbench.core.extras import what_is_missing
 from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
@@ -249,7 +250,7 @@ def _at(url: str) -> tuple[Any, str]:
     try:
         place: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except (ImportError, ValueError) as err:  # of a package that is missing, or a protocol that is none
-        raise InvalidInput(f"checkpoints cannot be kept at {url}: {err}") from None
+        raise InvalidInput(f"checkpoints cannot be kept at {url}: {err}{what_is_missing(err)}") from None
     return place
 
 
