@@ -52,10 +52,10 @@ def driver_of(path: Path, name: str) -> str | None:
     return None if holder is None else holder.partition("\n")[0] or "an unknown process"
 
 
-def refuse_driven(path: Path, name: str) -> None:
-    """Refuse a study that somebody drives; raises `StudyError`."""
+def refuse_driven(path: Path, name: str, instead: str = "") -> None:
+    """Refuse a study that somebody drives; raises `StudyError`, which ends with what to do `instead`, if given."""
     if (holder := driver_of(path, name)) is not None:
-        raise _driven(path, name, holder)
+        raise _driven(path, name, holder, instead)
 
 
 def claim(path: Path, name: str) -> IO[str]:
@@ -104,12 +104,13 @@ def _this_process() -> str:
     return f"process {os.getpid()} on {socket.gethostname()} since "
 
 
-def _driven(path: Path, name: str, holder: str) -> StudyError:
+def _driven(path: Path, name: str, holder: str, instead: str = "") -> StudyError:
     said = f"study {name!r} is being driven by {holder}"
     if not holder.startswith(_this_process()):
-        return StudyError(f"{said}: stop that driver first")
+        return StudyError(f"{said}: {instead or 'stop that driver first'}")
     here = f"AttachedStudy({str(path)!r}, {name!r})"  # a cell that is run again has nothing else to hold it by
-    return StudyError(f"{said}, this one: {here} looks at it, and its stop() ends it")
+    said += f", this one: {here} looks at it, and its stop() ends it"
+    return StudyError(f"{said}: {instead}" if instead else said)
 
 
 def private(path: str, flags: int) -> int:
