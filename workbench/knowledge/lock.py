@@ -46,6 +46,16 @@ def output_path(path: Path, name: str) -> Path:
     return lock_path(path, name).with_suffix(".out")
 
 
+def written_by_last_driver(path: Path, name: str) -> Path | None:
+    """Name the file of `output_path` if the last driver has written anything there: what is older is another's."""
+    said = output_path(path, name)
+    with suppress(OSError):
+        status = said.stat()
+        if status.st_size and status.st_mtime >= lock_path(path, name).stat().st_mtime:
+            return said
+    return None
+
+
 def driver_of(path: Path, name: str) -> str | None:
     """Say which process drives a study, "process 12 on host since …"; ``None`` if none does."""
     holder = holder_of(lock_path(path, name))
