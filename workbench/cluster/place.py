@@ -172,7 +172,7 @@ class Place:
         """Give the identity of the study whose place it is; empty: nobody's, or out of reach, which is told later."""
         with suppress(Exception):
             files, path = self._at(_MARK)
-            return str(files.cat_file(path).decode())
+            return str(_answer(partial(files.cat_file, path)).decode())
         return ""
 
     def disk_use(self) -> int:
@@ -213,7 +213,8 @@ class Place:
         """List the folders of trials there; raises `CheckpointError` where it cannot be reached."""
         with _reached(self.root):
             files, path = _at(self.root)
-            return [f"{path}/{name}" for name in _names(files, path) if _TRIAL.fullmatch(name)]
+            names = _answer(partial(_names, files, path))
+            return [f"{path}/{name}" for name in names if _TRIAL.fullmatch(name)]
 
     def _at(self, name: str) -> tuple[Any, str]:
         return _at(f"{self.root}/{name}")
