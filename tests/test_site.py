@@ -281,6 +281,16 @@ def test_the_commands_on_one_s_own_code_run_in_their_order(tmp_path, monkeypatch
     sys.modules.pop("my_module", None)
 
 
+def test_the_simulation_of_one_s_own_runs_as_its_page_says(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.toml").write_text(titled("simulator.md", "my.toml"))
+    (line,) = re.findall(r"^workbench (simulate my\.toml .*)$", (DOCS / "simulator.md").read_text(), re.MULTILINE)
+    assert main(shlex.split(Toy({"--repeats 100": "--repeats 2"})(line))) == 0
+    assert "hypertrick - hyperband" in capsys.readouterr().out
+    with KnowledgeBase("data/runs/simulated.db") as kb:
+        assert len(kb) > 0
+
+
 def test_tuning_one_s_own_code_takes_the_few_lines_that_the_page_says() -> None:
     """Beyond one's own code: the same takes 9 lines with Optuna and 7 with Ray Tune."""
     one_call, chosen = blocks("own.md", "python")[1:3]

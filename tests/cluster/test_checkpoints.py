@@ -216,6 +216,15 @@ def test_a_part_that_was_sent_waits_on_this_machine_no_more(tmp_path, monkeypatc
     assert not store.has(part_name(0, 1))
 
 
+def test_what_was_sent_leaves_no_folder_of_its_trial_on_this_machine(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = CheckpointStore(f"memory://{tmp_path.name}")
+    for trial in (0, 1):
+        store.send(store.set_down(trained(1), trial, 0))
+        store.save_part(trained(1), trial, 1)
+    assert not list(tmp_path.rglob("trial-*"))
+
+
 def test_what_could_not_be_sent_is_found_on_this_machine_until_it_is_removed(out_of_reach) -> None:
     store, waiting = out_of_reach
     with pytest.raises(OSError, match="the network is down"):
@@ -251,7 +260,7 @@ def test_what_could_not_be_sent_waits_no_longer_than_until_a_later_one_arrives(t
         store.set_down(trained(1), 0, phase)
     other = store.set_down(trained(1), 1, 0)
     store.send(store.set_down(trained(1), 0, 2))
-    assert [path.parent.name for path in tmp_path.rglob("manifest.json")] == ["phase-000"]
+    assert [path.parent.name for path in tmp_path.rglob("manifest.json")] == ["trial-00001-phase-000"]
     assert store.has(other)
 
 

@@ -118,6 +118,23 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_in_one_line(tmp_path, tex
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("missing", "lines"),
+    [
+        ("dask_jobqueue", 'kind = "dask_jobqueue:SLURMCluster"'),
+        ("asyncssh", 'kind = "distributed:SSHCluster"\n[settings]\nhosts = ["127.0.0.1", "127.0.0.1"]'),
+    ],
+)
+def test_a_cluster_whose_package_is_missing_is_told_with_the_extra_that_has_it(
+    tmp_path, monkeypatch, missing, lines
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)  # as where it is not installed
+    (tmp_path / "hosts.toml").write_text(lines)
+    told = pytest.raises(InvalidInput, match=rf"{missing}.*: pip install 'rl-workbench\[clusters\]'")
+    with told, cluster_client(str(tmp_path / "hosts.toml")):
+        pass
+
+
 def adapting(tmp_path, lines: str) -> str:
     """Write the file of a local cluster that adapts so, and give its name."""
     (tmp_path / "adapts.toml").write_text(

@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -152,6 +153,17 @@ def test_the_committed_page_is_what_the_recordings_say(tmp_path) -> None:
     assert main(["scoreboard", "--write", str(tmp_path / "made" / "page.md")]) == 0
     written = (tmp_path / "made" / "page.md").read_text(encoding="utf-8")
     assert written == Path(DATA.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")
+
+
+def test_a_reader_s_own_recordings_stand_beside_the_papers_alone(tmp_path, capsys) -> None:
+    shutil.copytree(DATA / "pbt-toy", tmp_path / "own" / "pbt-toy")
+    assert main(["scoreboard", "--recordings", str(tmp_path / "own")]) == 0
+    written = capsys.readouterr().out
+    assert written.startswith(f"# The papers' numbers and claims, beside the recordings in {tmp_path / 'own'}\n")
+    assert set(re.findall(r"\| `workbench reproduce ([\w-]+)", written)) == {"pbt-toy"}
+    assert "pictures/" not in written
+    assert main(["scoreboard", "--recordings", str(tmp_path)]) == 2
+    assert f"{tmp_path} holds no recordings, each in a folder of its own" in capsys.readouterr().err
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, monkeypatch, capsys) -> None:

@@ -317,6 +317,8 @@ def test_a_study_that_is_being_driven_is_not_asked_to_confirm(client, tmp_path) 
     log = StudyLog(study.db, study.name, study.spec, resume=True)
     with pytest.raises(StudyError, match=r"is being driven by process .*: stop it, or confirm it once it is over"):
         confirm(study, top=1, seeds=1)
+    with pytest.raises(StudyError, match=rf"this one: AttachedStudy\('{study.db}', 'a study'\) looks at it"):
+        confirm(study, top=1, seeds=1)
     log.close()
     assert not list(tmp_path.rglob("*.inbox/*"))
 

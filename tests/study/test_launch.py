@@ -231,6 +231,16 @@ def test_where_the_words_of_a_dead_driver_stand_is_told_if_there_are_any(tmp_pat
         AttachedStudy(db, "one").wait()
 
 
+def test_what_a_driver_before_the_last_wrote_is_not_taken_for_the_last_one_s(tmp_path) -> None:
+    db = tmp_path / "kb.db"
+    write_log(db, "one", [Event(Kind.STUDY_STARTED, 0.0)])
+    said = output_path(db, "one")
+    said.write_text("killed")
+    os.utime(said, (1e9, 1e9))  # in 2001
+    with pytest.raises(StudyError, match=r"died without a word: resume it$"):
+        AttachedStudy(db, "one").wait()
+
+
 @pytest.mark.timeout(420)
 def test_what_is_not_used_with_a_client_keeps_no_study_from_being_launched(tmp_path) -> None:
     from distributed import Client, LocalCluster

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from distributed import Client
+from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.events import begun, ended, judged, runs
 from tests.simulated import Clocked
@@ -614,6 +615,32 @@ def test_a_place_that_cannot_be_reached_is_refused_before_anything_starts(study_
     with pytest.raises(InvalidInput, match=f"checkpoints cannot be kept at {place}: .*{says}"):
         study_of(checkpoints=place).start()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_whose_package_is_missing_is_told_with_the_extra_that_has_it(study_of, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # as where it is not installed
+    with pytest.raises(InvalidInput, match=r"checkpoints cannot be kept at s3a://x/y: .*'rl-workbench\[s3\]'$"):
+        study_of(checkpoints="s3a://x/y").start()
+
+
+def test_a_place_that_gives_no_answer_as_a_study_begins_is_said_to_be_waited_for(study_of, monkeypatch) -> None:
+    said, told, look = [], threading.Event(), MemoryFileSystem.ls
+
+    def hear(message, *_) -> None:
+        said.append(str(message))
+        told.set()
+
+    def late(*arguments, **settings):
+        assert told.wait(60)
+        return look(*arguments, **settings)
+
+    MemoryFileSystem().pipe_file("/silent/trial-00000/phase-000/state", b"1")
+    monkeypatch.setattr("workbench.cluster.place._SILENT_S", 0.01)
+    monkeypatch.setattr(MemoryFileSystem, "ls", late)
+    monkeypatch.setattr("warnings.showwarning", hear)
+    with pytest.raises(StudyError, match="memory://silent holds checkpoints already"):
+        study_of(checkpoints="memory://silent").start()
+    assert said[0] == "the place of checkpoints memory://silent gives no answer yet: waiting for it"
 
 
 def test_a_place_that_cannot_be_made_is_refused_before_anything_is_trained(study_of, tmp_path) -> None:

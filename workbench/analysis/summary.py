@@ -44,7 +44,8 @@ def summarise(
         best_trial (int, None before the first score; of equals the first; never one that confirms another),
         best_score, best_at_s (seconds), these three of the luckiest phase; wall_s, occupancy (share, 0 to 1), lost_s
         (slot-seconds spent on lost attempts), alpha (completion rate; None if nobody knows of how much), trials
-        (begun), phases (completed), retries (attempts lost), states (dict: state → trials).
+        (begun), phases (completed), retries (attempts lost), states (dict: state → trials). What confirms others counts
+        in all but the best three and alpha.
     """
     searched = phases[phases["trial"].isin(searching(trials)["trial"])]
     ended = searched[searched["ended_s"].notna()]

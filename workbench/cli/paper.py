@@ -21,6 +21,11 @@ def add_parsers(commands: Any) -> None:
 
     board = commands.add_parser("scoreboard", help="put every published number and claim beside ours, as Markdown")
     board.add_argument("--write", metavar="FILE", help="write it there instead of printing it")
+    board.add_argument(
+        "--recordings",
+        metavar="FOLDER",
+        help="put those in it beside them, as reproduce --out keeps them (default: those that come with the project)",
+    )
     board.set_defaults(command=_scoreboard)
 
 
@@ -41,11 +46,14 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 def _scoreboard(arguments: argparse.Namespace) -> int:
     from workbench.core.places import whole_file
     from workbench.paper.learned import page_of_what_was_learned
-    from workbench.paper.scoreboard import ABOUT, page, recordings, scoreboard
+    from workbench.paper.scoreboard import ABOUT, page, page_of_own, recordings, scoreboard
 
     # the place first: all that is recorded takes seconds to read
     with whole_file(Path(arguments.write)) if arguments.write else nullcontext() as part:
-        text = "\n".join([ABOUT, page_of_what_was_learned(), page(scoreboard()), recordings()])
+        if arguments.recordings is not None:
+            text = page_of_own(Path(arguments.recordings))
+        else:
+            text = "\n".join([ABOUT, page_of_what_was_learned(), page(scoreboard()), recordings()])
         if part is not None:
             part.write_text(text, encoding="utf-8")
     print(arguments.write or text)

@@ -70,7 +70,7 @@ class CheckpointStore:
         """
         self.check_there()
         name = _name(trial, phase)
-        write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": score})
+        write(trainable, self._here(name), {"trial": trial, "phase": phase, "score": score})
         if not self.remote:
             with may_pass():
                 self._tidy(trial, phase)
@@ -101,11 +101,11 @@ class CheckpointStore:
         """
         if self.remote:
             trial, phase = _parts(name)
-            self._there.upload(self._here / name, name)
+            self._there.upload(self._here(name), name)
             with suppress(Exception):  # what could not be removed is removed with the next
                 self._tidy(trial, phase)
-            for waiting in (self._here / name).parent.glob("phase-*[0-9]"):
-                if _parts(f"{_folder(trial)}/{waiting.name}")[1] <= phase:  # older: it could not be sent
+            for waiting in self._here(name).parent.glob(f"{_folder(trial)}-phase-*[0-9]"):
+                if _parts(waiting.name.replace("-phase", "/phase"))[1] <= phase:  # older: it could not be sent
                     shutil.rmtree(waiting, ignore_errors=True)
 
     @property
@@ -117,28 +117,32 @@ class CheckpointStore:
     def _there(self) -> Place:
         return Place(self.root)
 
-    @property
-    def _here(self) -> Path:
-        """The folder on this machine: the store itself, or where this study's checkpoints wait to be sent."""
-        return _outbox(self.root) / _mark(self.study) if self.remote else Path(self.root)
+    def _here(self, name: str) -> Path:
+        """Give a checkpoint's folder on this machine: in the store itself, or where it waits to be sent.
+
+        There its trial has no folder of its own: it would stay when it is empty, or go while another worker fills it.
+        """
+        if not self.remote:
+            return Path(self.root) / name
+        return _outbox(self.root) / _mark(self.study) / name.replace("/", "-")
 
     def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
         """Write a trial's state as it is within `phase`."""
         self.check_there()
         name = part_name(trial, phase)
-        write(trainable, self._here / name, {"trial": trial, "phase": phase, "score": None})
+        write(trainable, self._here(name), {"trial": trial, "phase": phase, "score": None})
         if self.remote:
-            self._there.upload(self._here / name, name)
-            shutil.rmtree(self._here / name, ignore_errors=True)
+            self._there.upload(self._here(name), name)
+            shutil.rmtree(self._here(name), ignore_errors=True)
 
     def has(self, name: str) -> bool:
         """Tell whether there is a checkpoint of this name; raises as `before`."""
         with may_pass():
-            return (self._here / name / MANIFEST).exists() or self._there.has(name)
+            return (self._here(name) / MANIFEST).exists() or self._there.has(name)
 
     def remove_part(self, name: str) -> None:
         """Remove the checkpoint within a phase: the phase has ended."""
-        shutil.rmtree(self._here / name, ignore_errors=True)
+        shutil.rmtree(self._here(name), ignore_errors=True)
         with suppress(Exception):  # of a library behind a URL
             self._there.delete(name)
 
@@ -177,7 +181,7 @@ class CheckpointStore:
 
     def _fetched(self, name: str, target: Path) -> Path:
         """Fetch a checkpoint; one that has not arrived is where it waits to be sent, if that is on this machine."""
-        waiting = self._here / name
+        waiting = self._here(name)
         try:
             self._there.fetch(name, target)
         except OSError:

@@ -20,6 +20,7 @@ from distributed.security import Security
 
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, first_line, refuse_unknown
+from workbench.core.extras import what_is_missing
 from workbench.core.imports import imported
 from workbench.core.toml import read_toml
 
@@ -130,7 +131,8 @@ def _launched(file: str) -> Iterator[Client]:
         try:
             cluster = made(**settings)
         except (TypeError, ValueError, OSError, RuntimeError, ImportError) as err:
-            raise InvalidInput(f"{file}: {kind} cannot be made of [settings]: {' '.join(str(err).split())}") from None
+            why = " ".join(str(err).split()) + what_is_missing(err)
+            raise InvalidInput(f"{file}: {kind} cannot be made of [settings]: {why}") from None
         with cluster, Client(cluster, set_as_default=False) as client:
             if adapt is not None:
                 _adapt(cluster, adapt, file)

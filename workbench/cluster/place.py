@@ -22,6 +22,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
 from workbench.core.errors import CheckpointError, InvalidInput, PlaceAway, WorkbenchError
+from workbench.core.extras import what_is_missing
 from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
@@ -171,7 +172,7 @@ class Place:
         """Give the identity of the study whose place it is; empty: nobody's, or out of reach, which is told later."""
         with suppress(Exception):
             files, path = self._at(_MARK)
-            return str(files.cat_file(path).decode())
+            return str(_answer(partial(files.cat_file, path)).decode())
         return ""
 
     def disk_use(self) -> int:
@@ -212,7 +213,8 @@ class Place:
         """List the folders of trials there; raises `CheckpointError` where it cannot be reached."""
         with _reached(self.root):
             files, path = _at(self.root)
-            return [f"{path}/{name}" for name in _names(files, path) if _TRIAL.fullmatch(name)]
+            names = _answer(partial(_names, files, path))
+            return [f"{path}/{name}" for name in names if _TRIAL.fullmatch(name)]
 
     def _at(self, name: str) -> tuple[Any, str]:
         return _at(f"{self.root}/{name}")
@@ -249,7 +251,7 @@ def _at(url: str) -> tuple[Any, str]:
     try:
         place: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except (ImportError, ValueError) as err:  # of a package that is missing, or a protocol that is none
-        raise InvalidInput(f"checkpoints cannot be kept at {url}: {err}") from None
+        raise InvalidInput(f"checkpoints cannot be kept at {url}: {err}{what_is_missing(err)}") from None
     return place
 
 

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from workbench.core.errors import InvalidInput, WorkbenchError, unknown
+from workbench.core.extras import what_is_missing
 from workbench.core.failures import place_of
 from workbench.core.measured import one_line
 
@@ -57,7 +58,8 @@ def imported_module(name: str) -> ModuleType:
     except ModuleNotFoundError as err:
         if err.name is None or not f"{name}.".startswith(f"{err.name}."):
             raise _refusal(name, str(err), err) from None
-        raise InvalidInput(f"there is no module {err.name!r}, neither in {here} nor installed") from None
+        nowhere = f"there is no module {err.name!r}, neither in {here} nor installed"
+        raise InvalidInput(nowhere + what_is_missing(err)) from None
     except WorkbenchError:
         raise
     except (Exception, SystemExit) as err:  # noqa: BLE001  whatever the user's code does, ending itself among it

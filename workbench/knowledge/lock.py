@@ -46,16 +46,26 @@ def output_path(path: Path, name: str) -> Path:
     return lock_path(path, name).with_suffix(".out")
 
 
+def written_by_last_driver(path: Path, name: str) -> Path | None:
+    """Name the file of `output_path` if the last driver has written anything there: what is older is another's."""
+    said = output_path(path, name)
+    with suppress(OSError):
+        status = said.stat()
+        if status.st_size and status.st_mtime >= lock_path(path, name).stat().st_mtime:
+            return said
+    return None
+
+
 def driver_of(path: Path, name: str) -> str | None:
     """Say which process drives a study, "process 12 on host since …"; ``None`` if none does."""
     holder = holder_of(lock_path(path, name))
     return None if holder is None else holder.partition("\n")[0] or "an unknown process"
 
 
-def refuse_driven(path: Path, name: str) -> None:
-    """Refuse a study that somebody drives; raises `StudyError`."""
+def refuse_driven(path: Path, name: str, instead: str = "") -> None:
+    """Refuse a study that somebody drives; raises `StudyError`, which ends with what to do `instead`, if given."""
     if (holder := driver_of(path, name)) is not None:
-        raise _driven(path, name, holder)
+        raise _driven(path, name, holder, instead)
 
 
 def claim(path: Path, name: str) -> IO[str]:
@@ -104,12 +114,13 @@ def _this_process() -> str:
     return f"process {os.getpid()} on {socket.gethostname()} since "
 
 
-def _driven(path: Path, name: str, holder: str) -> StudyError:
+def _driven(path: Path, name: str, holder: str, instead: str = "") -> StudyError:
     said = f"study {name!r} is being driven by {holder}"
     if not holder.startswith(_this_process()):
-        return StudyError(f"{said}: stop that driver first")
+        return StudyError(f"{said}: {instead or 'stop that driver first'}")
     here = f"AttachedStudy({str(path)!r}, {name!r})"  # a cell that is run again has nothing else to hold it by
-    return StudyError(f"{said}, this one: {here} looks at it, and its stop() ends it")
+    said += f", this one: {here} looks at it, and its stop() ends it"
+    return StudyError(f"{said}: {instead}" if instead else said)
 
 
 def private(path: str, flags: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from workbench.core.errors import DatabaseError, unknown
+from workbench.core.errors import DatabaseError, InvalidInput, unknown
 from workbench.core.places import DATA
 from workbench.core.showing import so_many
 from workbench.knowledge import Recording
@@ -32,8 +32,8 @@ VERDICTS = """\
   fast" are taken for 10 %: what is claimed to be better differs where less is left of it.
 - *not comparable*: measured, but on something else: other machines, games or lengths. *Not run*: nothing of ours.
 
-*Computed* is a formula, *simulated* is virtual time, *measured* is a recording in `data/`, made by the command in the
-row at the scale behind it. **Ours of scale minutes are small**: two cores, mostly CartPole, few seeds. A *derived*
+*Computed* is a formula, *simulated* is virtual time, *measured* is a recording, made by the command in the row at the
+scale behind it. **Those of scale minutes are small**: mostly CartPole, few seeds, ours on two cores. A *derived*
 number follows from others in the paper's text. Intervals over seeds are Student's and Welch's, of gains in per cent
 Fieller's: wider than the bootstraps of few seeds on other pages.
 """
@@ -100,6 +100,15 @@ def page(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def page_of_own(root: Path) -> str:
+    """Write the scoreboard of a reader's recordings; where a folder holds none, it raises `InvalidInput`."""
+    if not any(file for kind in ("table", "events") for file in root.glob(f"*/{kind}.parquet")):
+        raise InvalidInput(
+            f"{root} holds no recordings, each in a folder of its own: name one that reproduce --out has kept them in"
+        )
+    return f"# The papers' numbers and claims, beside the recordings in {root}\n\n{page(scoreboard(root))}"
+
+
 def is_claim(row: Row) -> bool:
     """Tell a claim in words from a number."""
     return row.number.value is None
@@ -121,6 +130,7 @@ def recordings(root: str | Path = DATA) -> str:
         "",
         "`workbench reproduce NAME` runs one again and keeps it in the place of the earlier one. `--scale hours` takes",
         "longer runs and more seeds, `--scale paper` is as published, for a machine like theirs; not all have both.",
+        "`--out FOLDER` keeps it there, and `workbench scoreboard --recordings FOLDER` puts that beside the papers.",
         "Scores of GA3C, A3C, BA3C and HTS-RL recorded on 2026-11-21 are by the rule of 0.1.0: means of the last 100",
         'games, which reach back several phases. Where a row says "by an earlier rule of PBT", two to three times as',
         "many members copied as under the paper's, and before 2026-11-29 a copy counted with its donor's score until",

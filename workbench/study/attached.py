@@ -224,15 +224,16 @@ class AttachedStudy:
         return ""
 
     def _raise_what_ended_it(self) -> None:
-        from workbench.knowledge import KnowledgeBase, output_path
+        from workbench.knowledge import KnowledgeBase
+        from workbench.knowledge.lock import written_by_last_driver
 
         with KnowledgeBase(self.db) as kb:
             last = next(reversed(kb[self.name].events(*TURNS)), None)
         if last is not None and last.kind is Kind.STUDY_INTERRUPTED and "error" in last.data:
             raise StudyError(f"study {self.name!r} stopped: {last.data['error']}")
         if last is None or last.kind in BEGUN:
-            said = output_path(self.db, self.name)
-            where = f"; what it wrote stands in {said}" if said.exists() and said.stat().st_size else ""
+            said = written_by_last_driver(self.db, self.name)
+            where = f"; what it wrote stands in {said}" if said else ""
             raise StudyError(f"the driver of study {self.name!r} died without a word: resume it{where}")
 
 

@@ -10,7 +10,7 @@ from workbench.analysis.confirmed import deciding, each_once
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.interventions import HANDED_ON, Request
-from workbench.knowledge.lock import driver_of
+from workbench.knowledge.lock import refuse_driven
 from workbench.study.results import Results
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ def requests_to_confirm(study: "Study", top: int, seeds: int) -> list[Request]:
     for name, value in (("top", top), ("seeds", seeds)):
         if not whole(1).fits(value):
             raise InvalidInput(f"confirm takes a whole number >= 1 as {name}, got {value!r}")
-    if driver := driver_of(Path(study.db), study.name):
-        raise StudyError(f"study {study.name!r} is being driven by {driver}: stop it, or confirm it once it is over")
+    refuse_driven(Path(study.db), study.name, "stop it, or confirm it once it is over")
     found = Results.open(study.db, study.name)
     if found.has_lineage:
         raise StudyError(f"study {study.name!r} {HANDED_ON}")

@@ -1,8 +1,10 @@
 """Where a study's checkpoints are, and whose: found, claimed for one study, kept apart from others'."""
 
 import os
+import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -81,6 +83,13 @@ def _refuse_beside(place: str, db: str | Path, name: str, cure: str) -> None:
 def check_whose(place: str, db: str | Path, study: "RecordedStudy") -> None:
     """Refuse a place of checkpoints to read or remove if it is another's; raises as `refuse_anothers`."""
     refuse_anothers(place, db, study.name, study.identity, f"name that of study {study.name!r}")
+
+
+def silence_told(place: str) -> AbstractContextManager[None]:
+    """Warn meanwhile if a place gives no answer for seconds: the libraries behind a URL may wait for half an hour."""
+    from workbench.cluster.place import heard_of
+
+    return heard_of(partial(warnings.warn, f"the place of checkpoints {place} gives no answer yet: waiting for it"))
 
 
 def refuse_used_place(study: "Study") -> None:

@@ -28,7 +28,7 @@ from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callback
 from workbench.study.hyperparameters import check_hyperparameters, warn_of_phases
 from workbench.study.run import StudyRun, see_through
-from workbench.study.saved import checkpoint_store, refuse_used_place
+from workbench.study.saved import checkpoint_store, refuse_used_place, silence_told
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -285,9 +285,10 @@ class Study:
         DatabaseError
             The knowledge base cannot be used.
         """
-        if not resume and unique_name(self.name, self.db) == self.name:  # else it is refused for that
-            refuse_used_place(self)
-        return StudyRun(self, resume=resume)
+        with silence_told(self.checkpoint_store.root):
+            if not resume and unique_name(self.name, self.db) == self.name:  # else it is refused for that
+                refuse_used_place(self)
+            return StudyRun(self, resume=resume)
 
     def launch(self, *, resume: bool = False) -> AttachedStudy:
         """Run the study in a process of its own, and return once it is under way there.

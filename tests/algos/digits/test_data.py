@@ -1,6 +1,10 @@
 """The digits, split once and for all."""
 
+import subprocess
+import sys
+
 import torch
+from sklearn.datasets import load_digits
 
 from workbench.algos.digits.data import load
 
@@ -13,3 +17,12 @@ def test_the_split_is_whole_and_always_the_same() -> None:
     assert (pixels.min(), pixels.max()) == (0, 1)
     load.cache_clear()
     assert torch.equal(load().valid.labels, digits.valid.labels)
+
+
+def test_the_digits_are_those_of_scikit_learn_which_is_not_imported_for_them() -> None:
+    load.cache_clear()
+    pixels = torch.cat([part.images for part in load()]).sort(0).values
+    theirs = torch.tensor(load_digits().data / 16, dtype=torch.float32)
+    assert torch.equal(pixels, theirs.sort(0).values)
+    alone = "import sys; from workbench.algos.digits.data import load; load(); assert 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", alone], check=True)

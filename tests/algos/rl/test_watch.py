@@ -87,5 +87,5 @@ def test_what_cannot_be_written_is_refused_before_anything_plays(tmp_path, monke
         with pytest.raises(InvalidInput, match=said):
             watch(tmp_path, tmp_path / "game.gif", **given)
     monkeypatch.setattr("workbench.algos.rl.watch.find_spec", lambda name: None)
-    with pytest.raises(InvalidInput, match=r"writing game\.mp4 needs imageio-ffmpeg"):
+    with pytest.raises(InvalidInput, match=r"game\.mp4 needs imageio-ffmpeg: pip install 'rl-workbench\[video\]', or"):
         watch(tmp_path, tmp_path / "game.mp4")

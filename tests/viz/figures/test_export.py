@@ -32,7 +32,22 @@ def test_a_browser_draws_pictures(tmp_path, kind):
 def test_what_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(export, "find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.delenv("CHROMIUM", raising=False)
     with pytest.raises(InvalidInput, match=r"install chromium .* or pip install kaleido; .* \.html"):
         write_figure(FIGURE, tmp_path / "one.png")
     with pytest.raises(InvalidInput, match="unknown kind of file 'gif'"):
         write_figure(FIGURE, tmp_path / "one.gif")
+
+
+def test_a_browser_that_is_named_and_cannot_be_run_is_told_and_no_other_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "find_spec", lambda _: None)
+    installed = tmp_path / "chromium"
+    installed.write_text("#!/bin/sh\necho drawn by another\n")
+    installed.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CHROMIUM", str(tmp_path / "chromum"))
+    with pytest.raises(InvalidInput, match=r"^CHROMIUM=.*/chromum in the environment is no program .*: correct it, or"):
+        write_figure(FIGURE, tmp_path / "one.png")
+    monkeypatch.setenv("CHROMIUM", "")
+    with pytest.raises(InvalidInput, match=f"^{installed} could not draw the figure"):
+        write_figure(FIGURE, tmp_path / "one.png")

@@ -26,6 +26,7 @@ from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.checks import POSITIVE, plain_seed, whole
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.extras import how_to_get
 from workbench.core.places import whole_file
 from workbench.core.seeds import derived
 from workbench.core.showing import so_many
@@ -140,7 +141,8 @@ def watch(
     if path.suffix == ".gif" and fps > MOST_FPS:
         raise InvalidInput(f"a .gif shows {MOST_FPS} steps a second at most, got fps={fps!r}: write a .webp or .mp4")
     if path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
-        raise InvalidInput(f"writing {path.name} needs imageio-ffmpeg: install it, or write a .gif or .webp")
+        get = how_to_get("imageio_ffmpeg")
+        raise InvalidInput(f"writing {path.name} needs imageio-ffmpeg: {get}, or write a .gif or .webp")
     model, env, rules = load_agent(checkpoint, game)
     names = action_names(env)
     history: list[Thought] = []

@@ -12,6 +12,7 @@ import numpy as np
 from workbench.core.checks import COUNT, SEED, check, check_named
 from workbench.core.domains import Choice, Domain, LogUniform, real_ends
 from workbench.core.errors import InvalidInput
+from workbench.core.extras import how_to_get
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
 from workbench.core.space import Space
@@ -169,4 +170,4 @@ def _optuna() -> Any:
     try:
         return import_module("optuna")
     except ImportError:
-        raise InvalidInput("the searcher 'optuna' needs Optuna: pip install 'rl-workbench[optuna]'") from None
+        raise InvalidInput(f"the searcher 'optuna' needs Optuna: {how_to_get('optuna')}") from None

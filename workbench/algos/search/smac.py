@@ -14,6 +14,7 @@ import numpy as np
 from workbench.core.checks import COUNT, SEED, check
 from workbench.core.domains import Choice, Domain, LogUniform, real_ends
 from workbench.core.errors import InvalidInput
+from workbench.core.extras import how_to_get
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
 from workbench.core.space import Space
@@ -60,7 +61,7 @@ class SMACSearcher:
         self.space = Space.of(self.space)
         check(self, COUNT, "n_random", "candidates")
         if find_spec("smac") is None:
-            raise InvalidInput("the searcher 'smac' needs SMAC: pip install 'rl-workbench[smac]'")
+            raise InvalidInput(f"the searcher 'smac' needs SMAC: {how_to_get('smac')}")
 
     def suggest(self, trial: int) -> Config | None:
         """Ask SMAC; draw at random where it has none left, or none that meets the constraint."""

@@ -22,6 +22,7 @@ from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
 from workbench.core.budget import Budget
 from workbench.core.errors import WorkbenchError
+from workbench.core.extras import how_to_get
 from workbench.paper.experiment import Rows, each
 
 WINDOW = 100  # games
@@ -69,7 +70,8 @@ def against_sb3(settings: Against) -> Rows:
         Stable-Baselines3 is missing.
     """
     if "a2c" in settings.systems and not find_spec("stable_baselines3"):
-        raise WorkbenchError("no Stable-Baselines3, whose A2C stands beside GA3C: pip install 'rl-workbench[sb3]'")
+        get = how_to_get("stable_baselines3")
+        raise WorkbenchError(f"no Stable-Baselines3, whose A2C stands beside GA3C: {get}")
     seeds = range(settings.first_seed, settings.first_seed + settings.seeds)
     names = [(system, seed) for seed in seeds for system in settings.systems]
     jobs = [(system, settings.game, seed, settings.frames, settings.points) for system, seed in names]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.extras import how_to_get
 from workbench.core.ledger import Ledger
 from workbench.core.places import scratch_beside, whole_file
 from workbench.core.protocols import Event, Kind
@@ -257,9 +258,7 @@ def needed(module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise InvalidInput(
-            f"this export needs {package}, which is not installed: pip install 'rl-workbench[export]'"
-        ) from None
+        raise InvalidInput(f"this export needs {package}, which is not installed: {how_to_get(module)}") from None
 
 
 def whole_log(study: "RecordedStudy") -> list[Event]:

@@ -101,10 +101,15 @@ def pictures(figures: Sequence[str]) -> list[bytes]:
 
 
 def _browser() -> str:
-    names = [os.environ.get("CHROMIUM"), *_BROWSERS]
-    for name in names:
-        if name and (path := shutil.which(name)):
+    named = os.environ.get("CHROMIUM")
+    for name in [named] if named else _BROWSERS:
+        if path := shutil.which(name):
             return path
+    if named:
+        raise InvalidInput(
+            f"CHROMIUM={named} in the environment is no program that can be run: correct it, or unset it for a browser "
+            "that is installed"
+        )
     raise InvalidInput(
         "a picture needs a browser: install chromium (or set CHROMIUM to one), or pip install kaleido; "
         "a file that ends in .html needs neither"

@@ -407,6 +407,25 @@ def test_replay_buffers_come_back_whole_and_into_another_size_the_newest(tmp_pat
     assert empty.model.replay_buffer.size() == 0
 
 
+@pytest.mark.parametrize("name", ["dqn", "her"])
+def test_a_trial_that_has_played_keeps_none_of_its_own_steps_when_it_loads(name, tmp_path):
+    for keep in (True, False):
+        factory = SB3(**{**vars(KINDS[name]), "keep_replay": keep})
+        first, second = factory({}, 0), factory({}, 1)
+        first.train_phase(silent)
+        (tmp_path / str(keep)).mkdir()
+        first.save(tmp_path / str(keep))
+        for _ in range(2):
+            second.train_phase(silent)
+        second.load(tmp_path / str(keep))
+        theirs, own = first.model.replay_buffer, second.model.replay_buffer
+        assert own.size() == (theirs.size() if keep else 0)
+        if name == "her":  # it draws from games, wherever in the buffer they are
+            assert (own.ep_length > 0).sum() == ((theirs.ep_length > 0).sum() if keep else 0)
+        for trial in (first, second):
+            trial.close()
+
+
 def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_path):
     her = {**OFF, "replay_buffer_class": "HerReplayBuffer", "learning_starts": 0}
     factory = SB3("SAC", "SB3Goal-v0", Budget(frames=40), her, min_games=1, keep_replay=False)

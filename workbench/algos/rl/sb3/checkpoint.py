@@ -66,6 +66,7 @@ def read(path: Path, model: BaseAlgorithm, algorithm: str) -> tuple[dict[str, An
             for part in _STATISTICS:
                 kept = saved[part]
                 setattr(rms, part, kept.numpy() if isinstance(kept, torch.Tensor) else kept)
+        _empty(getattr(model, "replay_buffer", None))  # a trial that has played holds its own steps
         if "replay" in state:
             _refill(path, model, state["replay"])
     except InvalidInput:
@@ -137,6 +138,15 @@ def _kept(buffer: Any) -> dict[str, Any]:
         kept["current"] = torch.from_numpy(buffer._current_ep_start.copy())
     kept["arrays"] = {name: torch.from_numpy(array[:filled].copy()) for name, array in _arrays(buffer).items()}
     return kept
+
+
+def _empty(buffer: Any) -> None:
+    """Forget the steps in a replay buffer, if there is one; its rows stay, and are not read before they are written."""
+    if buffer is not None:
+        buffer.reset()
+    if isinstance(buffer, HerReplayBuffer):  # it knows of games by these alone
+        for row in (buffer.ep_start, buffer.ep_length, buffer._current_ep_start):
+            row[:] = 0
 
 
 def _refill(path: Path, model: BaseAlgorithm, kept: Mapping[str, Any]) -> None:

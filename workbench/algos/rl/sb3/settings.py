@@ -13,6 +13,7 @@ from workbench.algos.rl.environment import Recipe, Wrapper, code_of, named, pack
 from workbench.core.budget import Budget, check_budget
 from workbench.core.checks import TRUTH, WORD, check, is_number, make_plain, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.extras import how_to_get
 from workbench.core.protocols import Config
 
 LIBRARIES = {"stable_baselines3": "stable-baselines3", "sb3_contrib": "sb3-contrib"}
@@ -178,7 +179,7 @@ def algorithm_class(name: str) -> Any:
             known |= {k: v for k in module.__all__ if hasattr(v := getattr(module, k), "policy_aliases")}
     if not known:
         raise InvalidInput(
-            f"SB3({name!r}, …) needs Stable-Baselines3: pip install 'rl-workbench[sb3]', or stable-baselines3 alone"
+            f"SB3({name!r}, …) needs Stable-Baselines3: {how_to_get('stable_baselines3')}, or stable-baselines3 alone"
         )
     if name in CONTRIB and name not in known:
         raise InvalidInput(f"{name} is of sb3-contrib, which is not installed: pip install sb3-contrib")
