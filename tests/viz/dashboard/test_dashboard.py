@@ -52,6 +52,46 @@ def test_a_view_that_attaches_gets_a_snapshot_from_the_thread(board, log):
     assert told["number"] == board.said[-1]["number"]
 
 
+class _Counting(_Telling):
+    """A dashboard whose looks are heard of."""
+
+    def __init__(self, db):
+        self.looked = threading.Event()
+        super().__init__(db, NAME, refresh_s=0.001)
+
+    def _take(self):
+        super()._take()
+        self.looked.set()
+
+    def looks_on(self):
+        """Tell whether looks follow one another; five seconds without one are a rest."""
+        for _ in range(20):
+            self.looked.clear()
+            if not self.looked.wait(5):
+                return False
+        return True
+
+
+def test_a_dashboard_that_no_page_shows_rests_until_one_does(db, log):
+    """As when a cell is run again: its first view is gone, and nobody closes its widget."""
+    board = _Counting(db)
+    assert board.looks_on()
+    board._handle_custom_msg({"type": "unseen"}, [])
+    board.until("seen?")
+    assert not board.looks_on()
+    log.append(in_order())
+    assert "4 trials begun" in board.still().html  # drawn now, not as of then
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    assert len(board.until("snapshot")["trials"]) == 4
+    assert board.looks_on()
+    board._handle_custom_msg({"type": "unseen"}, [])
+    board._handle_custom_msg({"type": "seen"}, [])  # by another page
+    assert board.looks_on()
+    board._handle_custom_msg({"type": "unseen"}, [])
+    board.close()
+    assert not board.running
+
+
 def test_a_view_that_attaches_does_not_wait_for_the_points(db, log, monkeypatch):
     log.append(in_order())
     monkeypatch.setattr("workbench.viz.dashboard.feed._AT_ONCE", 4)

@@ -62,6 +62,7 @@ function renderHome({ model, el, find }) {
   function hear(content) {
     heard.heardAt = new Date();
     ear.listen();
+    if (content.type === "seen?") model.send({ type: "seen" });
     if (content.type !== "snapshot") return;
     clearTimeout(timer);
     heard.now = content;
@@ -88,6 +89,7 @@ function renderHome({ model, el, find }) {
     leave?.();
     hidden.remove();
     model.off("msg:custom", hear);
+    takeLeave(model);
     for (const stop of unheed) stop();
   };
 }
