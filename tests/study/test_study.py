@@ -916,6 +916,24 @@ def test_what_is_left_is_told_by_the_phases_and_the_slots_that_live():
     assert progress.eta_s is None
 
 
+def test_what_is_left_at_most_is_not_told_while_phases_run_longer_than_any_that_has_ended():
+    progress, board = Progress(Size(200, expected_phases=200.0)), Board("slow", Size(200, expected_phases=200.0))
+    events = [Event(Kind.SLOT_JOINED, 0.0, slot=slot, data={"node": "n"}) for slot in range(16)]
+    for n in range(16):
+        events.append(Event(Kind.RUN, 0.0, n, 0, data={"config": {}, "seed": 0, "parent": None}))
+        events.append(Event(Kind.PHASE_STARTED, 0.0, n, 0, n))
+    events += [Event(Kind.PHASE_ENDED, 2.0, n, 0, n, {"score": 1.0}) for n in range(3)]
+    events.append(Event(Kind.SLOT_LOST, 9.0, slot=0))
+    for event in events:
+        progress.see(event)
+    board.take(News(events))
+    low, high = board.state()["left_s"]
+    assert low > 0
+    assert high is None
+    assert progress.eta_s is None
+    assert "left" not in str(progress)
+
+
 def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew(tmp_path):
     """In the study's own process, attached from elsewhere, at a first look too, and on a dashboard."""
     log, progress, board = StudyLog(tmp_path / "kb.db", "fast", {}), Progress(Size(2)), Board("fast", Size(2))

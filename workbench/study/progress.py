@@ -99,9 +99,8 @@ class Progress:
             limit, phases = ledger.left_s(self.at), ledger.phases_left(self.size)
             took, open_s = np.array(self._took_s), self.at - np.array([*self._begun.values()])
             left = None if phases is None else time_left(took, open_s, phases, len(self._slots), limit)
-        if left is None:
-            return limit if limit < math.inf else None
-        return sum(left) / 2
+        middle = limit if left is None else sum(left) / 2
+        return middle if middle < math.inf else None
 
     def see(self, event: Event) -> None:
         """Take in one more event."""

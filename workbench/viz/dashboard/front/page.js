@@ -1,7 +1,8 @@
 // The dashboard's page: a line of numbers, the trial table as its spine, the views around it, detail at the right.
 
-// The time left as an interval, to no more digits than can be meant.
+// The time left as an interval, to no more digits than can be meant; null: nobody knows how long at most.
 function leftOf([low, high]) {
+  if (high === null) return low < 1 ? "time left not known yet" : `at least ${duration(low)} left`;
   return high < 1 ? "about to end" : `${duration(low)}–${duration(high)} left`;
 }
 
