@@ -890,6 +890,20 @@ def test_what_is_left_is_never_more_than_the_time_a_study_may_take():
     assert str(progress).endswith(" · paused by a person: controls.resume_study(), or the dashboard, lets it go on")
 
 
+def test_the_clock_does_not_step_back_to_an_event_that_is_heard_late():
+    progress = Progress(Size(1))
+    progress.see(Event(Kind.SLOT_JOINED, 10.0, slot=0, data={"node": "n"}))
+    while progress.at <= 10.0:
+        progress.go_on(driven=True)
+    shown = progress.at
+    progress.see(Event(Kind.RUN, 10.0, 0, 0, data={"config": {}, "seed": 0, "parent": None}))
+    assert progress.at == shown
+    progress.pass_to(10.0)
+    assert progress.at == shown
+    progress.see(Event(Kind.STUDY_ENDED, 10.0))
+    assert progress.at == 10.0  # the study took no longer
+
+
 def _slots_with_phases(slots, phases):
     """Tell of so many slots, each of which has run so many phases of 100 s with as many trials, one after another."""
     for slot in range(slots):
