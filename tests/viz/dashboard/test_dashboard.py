@@ -503,6 +503,24 @@ def test_the_best_trial_of_a_still_is_a_whole_number(board, log):
     assert "best score 5 (trial 0)" in board._repr_html_()
 
 
+def test_a_page_calls_the_best_score_of_any_phase_the_luckiest_phase(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert "luckiest phase: best score 5 (trial 0)" in board._repr_html_()
+
+
+def test_a_page_with_the_best_trials_alone_says_so(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert "best of" not in board._repr_html_()
+    for trial in range(4, 12):
+        log.append([Event(Kind.RUN, 21.0, trial, 0, data={"config": {"lr": 0.1}, "seed": 0, "parent": None})])
+        log.append([Event(Kind.PHASE_STARTED, 21.0, trial, 0, 2)])
+        log.append([Event(Kind.PHASE_ENDED, 22.0, trial, 0, 2, {"score": 1.0, "metrics": {"score": 1.0}})])
+    board.refresh()
+    assert "The 10 best of 12 trials, by their luckiest phases:" in board._repr_html_()
+
+
 def test_an_empty_study_shows_something(board):
     assert "0 trials begun" in board._repr_html_()
 
