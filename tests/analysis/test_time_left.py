@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,31 @@ def test_unlike_phases_on_many_slots_take_longer_than_those_that_ended_first(sha
         low, high = time_left(takes[done], now - begun[open_], (float((~done).sum()),) * 2, 16)
         held.append(low <= free.max() - now <= high)
     assert np.mean(held) > 0.6  # 1 to 8 % by the mean of those that have ended
+
+
+def test_there_is_no_upper_end_while_phases_are_longer_than_any_that_has_ended():
+    """Of 16 slots three have ended a phase, as the fast ones do first: how slow the others are nobody knows."""
+    ended, open_ = np.array([2.0, 2.0, 3.0]), np.array([9.0] * 13 + [6.0, 6.0, 5.0])
+    low, high = time_left(ended, open_, (197, 197), 16)
+    assert 0 <= low < high == math.inf
+    assert time_left(ended, open_, (197, 197), 16, 60.0)[1] == 60.0
+    assert time_left(np.full(30, 2.0), np.array([9.0]), (20, 20), 1)[1] < math.inf  # one in thirty-one
+
+
+@pytest.mark.parametrize("slots", [4, 16])
+def test_what_is_told_before_the_slots_have_ended_their_first_phases_holds(slots):
+    """When three of the first phases have ended, of those that all slots began at once; it was too short by half."""
+    rng, held = np.random.default_rng(0), []
+    for _ in range(100):
+        takes = rng.exponential(10, 10 * slots)
+        first = np.sort(takes[:slots])
+        now, free = first[2], np.maximum(first, first[2])
+        for seconds in takes[slots:]:
+            free[free.argmin()] += seconds
+        left = float(len(takes) - 3)
+        low, high = time_left(first[:3], np.full(slots - 3, now), (left, left), slots)
+        held.append(low <= free.max() - now <= high)
+    assert np.mean(held) > 0.9
 
 
 def test_a_phase_under_way_will_take_as_long_as_those_that_were_longer():

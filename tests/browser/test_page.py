@@ -45,7 +45,9 @@ def test_everything_at_a_glance(tab, running):
     assert "running" in facts
     assert "left" in facts
     assert "slots busy" in facts
-    assert tab.locator(".wb-leader").text_content().startswith("▲ trial ")
+    leader = tab.locator(".wb-leader").text_content()
+    assert leader.startswith("▲ trial ")
+    assert ": luckiest phase " in leader
     for heading in ("Learning curves", "Trials in each phase", "Slots in use", "Slots over time", "Latest verdicts"):
         assert tab.locator("h4", has_text=heading).bounding_box()["y"] < 700
     assert rows(tab).first.bounding_box()["height"] == 22

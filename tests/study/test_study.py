@@ -917,6 +917,20 @@ def test_what_is_left_is_never_more_than_the_time_a_study_may_take():
     assert str(progress).endswith(" · paused by a person: controls.resume_study(), or the dashboard, lets it go on")
 
 
+def test_the_clock_does_not_step_back_to_an_event_that_is_heard_late():
+    progress = Progress(Size(1))
+    progress.see(Event(Kind.SLOT_JOINED, 10.0, slot=0, data={"node": "n"}))
+    while progress.at <= 10.0:
+        progress.go_on(driven=True)
+    shown = progress.at
+    progress.see(Event(Kind.RUN, 10.0, 0, 0, data={"config": {}, "seed": 0, "parent": None}))
+    assert progress.at == shown
+    progress.pass_to(10.0)
+    assert progress.at == shown
+    progress.see(Event(Kind.STUDY_ENDED, 10.0))
+    assert progress.at == 10.0  # the study took no longer
+
+
 def _slots_with_phases(slots, phases):
     """Tell of so many slots, each of which has run so many phases of 100 s with as many trials, one after another."""
     for slot in range(slots):
@@ -941,6 +955,24 @@ def test_what_is_left_is_told_by_the_phases_and_the_slots_that_live():
     assert board.state()["left_s"] == [4000.0, 4000.0]
     progress.see(Event(Kind.STUDY_RESUMED, 500.0))  # no slot has come yet
     assert progress.eta_s is None
+
+
+def test_what_is_left_at_most_is_not_told_while_phases_run_longer_than_any_that_has_ended():
+    progress, board = Progress(Size(200, expected_phases=200.0)), Board("slow", Size(200, expected_phases=200.0))
+    events = [Event(Kind.SLOT_JOINED, 0.0, slot=slot, data={"node": "n"}) for slot in range(16)]
+    for n in range(16):
+        events.append(Event(Kind.RUN, 0.0, n, 0, data={"config": {}, "seed": 0, "parent": None}))
+        events.append(Event(Kind.PHASE_STARTED, 0.0, n, 0, n))
+    events += [Event(Kind.PHASE_ENDED, 2.0, n, 0, n, {"score": 1.0}) for n in range(3)]
+    events.append(Event(Kind.SLOT_LOST, 9.0, slot=0))
+    for event in events:
+        progress.see(event)
+    board.take(News(events))
+    low, high = board.state()["left_s"]
+    assert low > 0
+    assert high is None
+    assert progress.eta_s is None
+    assert "left" not in str(progress)
 
 
 def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew(tmp_path):

@@ -8,6 +8,7 @@ import numpy.typing as npt
 FEWEST_PHASES = 3  # ended; from fewer no spread can be told
 _LATEST = 4096  # ended phases: more tell hardly more, and a dashboard asks twice a second
 _NORMAL_95 = 1.96
+_UNKNOWN = 0.05  # of all phases, those that take longer than any that has ended: with more, who knows how long
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,9 +41,10 @@ def time_left(
     -------
     tuple of float or None
         Low and high end of about 95 %, s. Of less where a few phases take much longer than most: of 200 phases of
-        exponential lengths on 16 slots, two times in three; of fewer, rarer. Before the slots have ended their first
-        phases it is mostly too short, for what is known by then is who is fast. ``None`` before `FEWEST_PHASES` phases
-        have ended, and without a slot.
+        exponential lengths on 16 slots, two times in three; of fewer, rarer. The high end is `at_most_s` while more
+        than one phase in twenty is on its way to take longer than any that has ended, as before the slots have ended
+        their first phases: what is known by then is who is fast. ``None`` before `FEWEST_PHASES` phases have ended,
+        and without a slot.
     """
     if len(ended_s) < FEWEST_PHASES or n_slots < 1:
         return None
@@ -55,7 +57,9 @@ def time_left(
     error = _NORMAL_95 * deviation * np.sqrt(left + left**2 / len(ended_s))  # of the sum, and of the mean
     tail = (1 - 1 / n_slots) * float(seconds[-1]) if left[1] else 0.0
     low, high = float(work[0] - error[0]), float(work[1] + error[1])
-    return min(max(0.0, low) / n_slots, at_most_s), min(high / n_slots + tail, at_most_s)
+    is_open = len(open_s) > 0 and open_s.max() >= ended_s.max()
+    most = math.inf if is_open and share[-1] > _UNKNOWN else high / n_slots + tail
+    return min(max(0.0, low) / n_slots, at_most_s), min(most, at_most_s)
 
 
 def _durations(ended_s: Floats, open_s: Floats) -> tuple[Floats, Floats]:

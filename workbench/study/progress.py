@@ -16,7 +16,7 @@ from workbench.core.clock import SeenClock
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, leaves_slot, share_of
 from workbench.core.living import NO_SLOT, LivingSlots
-from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.protocols import BEGUN, TURNS, Event, Kind
 from workbench.core.record import size_of_record
 from workbench.core.size import Size
 
@@ -99,9 +99,8 @@ class Progress:
             limit, phases = ledger.left_s(self.at), ledger.phases_left(self.size)
             took, open_s = np.array(self._took_s), self.at - np.array([*self._begun.values()])
             left = None if phases is None else time_left(took, open_s, phases, len(self._slots), limit)
-        if left is None:
-            return limit if limit < math.inf else None
-        return sum(left) / 2
+        middle = limit if left is None else sum(left) / 2
+        return middle if middle < math.inf else None
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
@@ -112,7 +111,7 @@ class Progress:
         """Let the study's clock go on to when it last gave a sign of life."""
         with self._lock:
             self._ledger.pass_to(at)
-            self.at = self._ledger.at
+            self.at = max(self.at, self._ledger.at)
 
     def go_on(self, *, driven: bool, in_real_time: bool = True) -> None:
         """Hear whether anybody drives the study now, and let its clock go on to now if so, in real time."""
@@ -127,7 +126,8 @@ class Progress:
         ledger.see(event)
         self._clock.see(event)
         self._slots.see(event)
-        self.at, self.state, self.why_over = ledger.at, ledger.standing(driven=True), ledger.why_over
+        self.at = ledger.at if event.kind in TURNS else max(self.at, ledger.at)  # the clock went on before it was heard
+        self.state, self.why_over = ledger.standing(driven=True), ledger.why_over
         self.trials_started, self.trials_asked, self.trials_ended = len(ledger), ledger.n_asked, ledger.n_over
         self.phases_ended = ledger.phases_ended
         self.size = ledger.size or self.size

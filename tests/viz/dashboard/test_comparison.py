@@ -131,6 +131,7 @@ def test_a_simulated_study_is_marked(db, logs):
     assert [study["title"] for study in content["studies"]] == ["one", "played (simulated)"]
     assert {trial["config"]["study"] for trial in content["trials"]} == {"one", "played"}  # as the filter asks for it
     assert "<td>played (simulated)</td>" in shown._repr_html_()
+    assert ">luckiest phase</th>" in shown._repr_html_()
     shown.close()
 
 

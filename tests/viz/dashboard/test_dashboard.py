@@ -52,6 +52,46 @@ def test_a_view_that_attaches_gets_a_snapshot_from_the_thread(board, log):
     assert told["number"] == board.said[-1]["number"]
 
 
+class _Counting(_Telling):
+    """A dashboard whose looks are heard of."""
+
+    def __init__(self, db):
+        self.looked = threading.Event()
+        super().__init__(db, NAME, refresh_s=0.001)
+
+    def _take(self):
+        super()._take()
+        self.looked.set()
+
+    def looks_on(self):
+        """Tell whether looks follow one another; five seconds without one are a rest."""
+        for _ in range(20):
+            self.looked.clear()
+            if not self.looked.wait(5):
+                return False
+        return True
+
+
+def test_a_dashboard_that_no_page_shows_rests_until_one_does(db, log):
+    """As when a cell is run again: its first view is gone, and nobody closes its widget."""
+    board = _Counting(db)
+    assert board.looks_on()
+    board._handle_custom_msg({"type": "unseen"}, [])
+    board.until("seen?")
+    assert not board.looks_on()
+    log.append(in_order())
+    assert "4 trials begun" in board.still().html  # drawn now, not as of then
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    assert len(board.until("snapshot")["trials"]) == 4
+    assert board.looks_on()
+    board._handle_custom_msg({"type": "unseen"}, [])
+    board._handle_custom_msg({"type": "seen"}, [])  # by another page
+    assert board.looks_on()
+    board._handle_custom_msg({"type": "unseen"}, [])
+    board.close()
+    assert not board.running
+
+
 def test_a_view_that_attaches_does_not_wait_for_the_points(db, log, monkeypatch):
     log.append(in_order())
     monkeypatch.setattr("workbench.viz.dashboard.feed._AT_ONCE", 4)
@@ -461,6 +501,24 @@ def test_the_best_trial_of_a_still_is_a_whole_number(board, log):
     log.append(in_order())
     board.refresh()
     assert "best score 5 (trial 0)" in board._repr_html_()
+
+
+def test_a_page_calls_the_best_score_of_any_phase_the_luckiest_phase(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert "luckiest phase: best score 5 (trial 0)" in board._repr_html_()
+
+
+def test_a_page_with_the_best_trials_alone_says_so(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert "best of" not in board._repr_html_()
+    for trial in range(4, 12):
+        log.append([Event(Kind.RUN, 21.0, trial, 0, data={"config": {"lr": 0.1}, "seed": 0, "parent": None})])
+        log.append([Event(Kind.PHASE_STARTED, 21.0, trial, 0, 2)])
+        log.append([Event(Kind.PHASE_ENDED, 22.0, trial, 0, 2, {"score": 1.0, "metrics": {"score": 1.0}})])
+    board.refresh()
+    assert "The 10 best of 12 trials, by their luckiest phases:" in board._repr_html_()
 
 
 def test_an_empty_study_shows_something(board):

@@ -40,6 +40,7 @@ def test_a_knowledge_base_that_is_not_there_yet_is_waited_for(page, db):
     write(db, "<b>one").close()
     page.refresh()
     assert "&lt;b&gt;one" in page._repr_html_()
+    assert ">luckiest phase</th>" in page._repr_html_()
 
 
 def test_studies_are_told_with_progress_and_best_score_and_only_when_something_is_new(page, db):

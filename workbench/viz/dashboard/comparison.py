@@ -137,7 +137,7 @@ class Comparison(Explored):
             now = board.state()
             best = now["best"][-1][1] if now["best"] else None
             row = {"study": board.title, "state": now["state"], "trials": now["trials_started"]}
-            yield row | {"phases": now["phases_ended"], "best score": best, "seconds": round(now["at_s"])}
+            yield row | {"phases": now["phases_ended"], "luckiest phase": best, "seconds": round(now["at_s"])}
 
     def _is_over(self) -> bool:
         return all(board.ended for _, board in self._studies.values())

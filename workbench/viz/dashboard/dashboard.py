@@ -97,6 +97,8 @@ class Dashboard(Explored):
     def still(self) -> "Still":
         """Picture the study as it stands now, without a widget: it outlives the kernel in a stored notebook."""
         with self._lock:
+            if self._unseen:
+                self._look()
             return Still(self._html(), f"{self._board.title}: {self._board.state()['state']}")
 
     # -- what it shows -------------------------------------------------------------------------------------------

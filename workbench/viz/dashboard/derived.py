@@ -54,10 +54,10 @@ class Usage:
     ended_s: npt.NDArray[np.float64]
     begun_s: npt.NDArray[np.float64]
 
-    def left_s(self, now_s: float, phases_left: tuple[float, float], limit_s: float) -> list[float] | None:
-        """Estimate how long the study still takes, as `analysis.time_left` of the fewest and the most phases."""
+    def left_s(self, now_s: float, phases_left: tuple[float, float], limit_s: float) -> list[float | None] | None:
+        """Estimate how long the study still takes, as `analysis.time_left`; a high end of ``None``: nobody knows."""
         left = analysis.time_left(self.ended_s, now_s - self.begun_s, phases_left, self.alive, limit_s)
-        return left and [round(seconds, 1) for seconds in left]
+        return left and [finite(round(seconds, 1)) for seconds in left]
 
     def shares(self, now_s: float) -> tuple[float | None, float | None]:
         """Give the shares of slot time occupied and idle up to `now_s`, 0 to 1; ``None`` before any slot has lived."""

@@ -132,8 +132,9 @@ class Home(Live):
         yield {"studies": self._sent or [], **colors}, []
 
     def _html(self) -> str:
-        names = ("state", "trials", "phases", "best", "seconds", "began")
-        return studies_table({"name": row["title"], **{name: row[name] for name in names}} for row in self._rows())
+        names = ("title", "state", "trials", "phases", "best", "seconds", "began")
+        called = {"title": "name", "best": "luckiest phase"}
+        return studies_table({called.get(name, name): row[name] for name in names} for row in self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
         return [study.row() for study in reversed(self._studies.values())]

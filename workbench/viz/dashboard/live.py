@@ -44,6 +44,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     _thread: threading.Thread | None = None
     _told = False  # whether there was news at the last look: the beat after it tells a view that missed them
+    _unseen = False  # whether a page took its last view away, and none has been heard of since
     _is_read = True  # what is shown; a long log is read by the thread, beside the front end that comes up
 
     def __init__(self, title: str, refresh_s: float) -> None:
@@ -115,7 +116,8 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
                 over = self._look()
             if self._is_read:  # else there is nothing to draw yet
                 self._stored.update(now=over)
-            self._wake.wait(max(self._refresh_s, _RARELY_S) if over else self._refresh_s)
+            rest_s = max(self._refresh_s, _RARELY_S) if over else self._refresh_s
+            self._wake.wait(None if self._unseen else rest_s)  # nobody closes what a cell that is run again had shown
             self._wake.clear()
         if self._is_read:
             self._stored.update(now=True)
@@ -162,7 +164,13 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         elif kind == "front":
             self._wire.say({"type": "front", "code": CODE, "css": CSS})
         elif kind == "snapshot":
-            self._asked = True  # the thread looks, and tells everything
+            self._unseen, self._asked = False, True  # the thread looks, and tells everything
+            self._wake.set()
+        elif kind == "unseen":  # in one page; there may be others
+            self._unseen = True
+            self._wire.say({"type": "seen?"})
+        elif kind == "seen":
+            self._unseen = False
             self._wake.set()
 
     def _tell_all(self) -> None:

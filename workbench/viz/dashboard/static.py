@@ -27,7 +27,7 @@ def static_html(board: Board) -> str:
         escape(now["state"]),
         f"{so_many(now['trials_started'], 'trial')} begun",
         f"{so_many(now['phases_ended'], 'phase')} ended",
-        f"best score {four_digits(best[-1][1])} (trial {best[-1][2]})" if best else "",
+        f"luckiest phase: best score {four_digits(best[-1][1])} (trial {best[-1][2]})" if best else "",
         "" if share is None else f"{share:.1%} of slot time occupied",
         f"{now['at_s']:.0f} s",
         escape(f"failed: {'; '.join(now['failures'])}") if now["failures"] else "",
@@ -36,7 +36,7 @@ def static_html(board: Board) -> str:
         "<div style='font-size:13px'>"
         f"<strong>{escape(board.title)}</strong>: {' · '.join(part for part in numbers if part)}"
         f"{_gantt(spans, slots, now['at_s'])}{_left_out(earlier)}{_survival_table(now['survival'])}"
-        f"{_best_table(board.rows.best(_BEST), now['state'])}</div>"
+        f"{_best_table(board.rows.best(_BEST), now['state'], now['trials_started'])}</div>"
     )
 
 
@@ -94,7 +94,7 @@ def _survival_table(survival: Sequence[Mapping[str, Any]]) -> str:
     return _table(["phase", *(row["phase"] for row in survival)], [[n, *(row[n] for row in survival)] for n in names])
 
 
-def _best_table(trials: Sequence[Mapping[str, Any]], study: str) -> str:
+def _best_table(trials: Sequence[Mapping[str, Any]], study: str, n_trials: int) -> str:
     if not trials:
         return ""
     names = list(dict.fromkeys(name for t in trials for name in t["config"]))  # some apply to some trials only
@@ -109,7 +109,8 @@ def _best_table(trials: Sequence[Mapping[str, Any]], study: str) -> str:
         ]
         for t in trials
     ]
-    return _table(["trial", "state", "last score", "best score", *names, "verdict"], rows)
+    only = f"<p>The {len(trials)} best of {n_trials} trials, by their luckiest phases:</p>" if n_trials > _BEST else ""
+    return only + _table(["trial", "state", "last score", "best score", *names, "verdict"], rows)
 
 
 def _table(names: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:

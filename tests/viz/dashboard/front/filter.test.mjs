@@ -164,6 +164,15 @@ test("the leader is the trial whose score came first, of equal ones too", () => 
   assert.equal(front.leaderOf(store).trial, 2);
 });
 
+test("the line at the top tells the time left as far as it is known", () => {
+  const { store } = opened();
+  Object.assign(store.now, { busy: [0, 0], occupancy: null, trials_started: 4, phases_ended: 0 });
+  for (const [left, words] of [[[60, 120], "1:00–2:00 left"], [[60, null], "at least 1:00 left"], [[0, null], "time left not known yet"]]) {
+    store.now.left_s = left;
+    assert.ok(front.headline(store).includes(` · ${words} · `), words);
+  }
+});
+
 test("the line at the top tells how many trials have failed, of whatever phase", () => {
   const { store } = opened();
   Object.assign(store.now, { busy: [0, 0], occupancy: null, trials_started: 4, phases_ended: 0 });

@@ -1,9 +1,9 @@
-// What all pages share: which keys are theirs.
+// What all pages share: which keys are theirs, and who looks at a model.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { front } from "./front.mjs";
+import { front, makeModel } from "./front.mjs";
 
 // Whether the notebook hears of a key that is pressed on an element of this name.
 function heard(name, keys) {
@@ -26,4 +26,27 @@ test("a field undoes what is typed into it, and runs no cell", () => {
   for (const keys of ["shift+Enter", "ctrl+Enter", "ctrl+z", "ctrl+shift+Z", "ctrl+y"]) {
     assert.deepEqual(["input", "textarea", "select", "div"].map((name) => heard(name, keys)), [false, false, true, true], keys);
   }
+});
+
+test("the last view of a model that leaves a page tells the kernel, and no other does", (t) => {
+  t.mock.method(globalThis, "setTimeout", () => 1);
+  const handles = [makeModel(), makeModel()];
+  for (const handle of handles) handle.state._key = "key";
+  const leaves = handles.map((handle) => front.join(handle).leave);
+  const told = () => handles.map(({ sent }) => sent.filter(({ type }) => type === "unseen").length);
+  leaves[0]();
+  assert.deepEqual(told(), [0, 0]);
+  leaves[1]();
+  assert.deepEqual(told(), [0, 1]);
+});
+
+test("a view leaves though nobody is there to be told", (t) => {
+  t.mock.method(globalThis, "setTimeout", () => 1);
+  const handle = makeModel();
+  const { leave } = front.join(handle);
+  handle.send = () => {
+    throw new Error("the kernel is gone");
+  };
+  leave();
+  assert.equal(handle.listeners.size, 0);
 });

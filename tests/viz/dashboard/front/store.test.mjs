@@ -26,6 +26,12 @@ test("a snapshot is asked for at once, and again until it comes", (t) => {
   assert.equal(store.number, 7);
 });
 
+test("a page that is asked whether it shows the model says so", (t) => {
+  const { model } = opened(t);
+  model.tell({ type: "seen?" });
+  assert.deepEqual(model.sent.at(-1), { type: "seen" });
+});
+
 test("a delta in order is applied, and everyone who draws is told", (t) => {
   const { model, store } = opened(t);
   let drawn = 0;

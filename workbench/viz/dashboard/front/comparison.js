@@ -25,7 +25,7 @@ function renderComparison(given) {
     make("span", "wb-soft wb-note", parallel.head, "drag over an axis to filter");
     const beside = whenChanged((studies) => {
       sides.replaceChildren();
-      const body = bodyUnder(sides, ["study", "state", "trials", "phases ended", "best score", "node-hours to it", "in all", "occupied", "importance"]);
+      const body = bodyUnder(sides, ["study", "state", "trials", "phases ended", "luckiest phase", "node-hours to it", "in all", "occupied", "importance"]);
       studies.forEach((study) => sideRow(make("tr", "", body), study));
     });
     function update() {

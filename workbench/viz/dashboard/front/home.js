@@ -62,6 +62,7 @@ function renderHome({ model, el, find }) {
   function hear(content) {
     heard.heardAt = new Date();
     ear.listen();
+    if (content.type === "seen?") model.send({ type: "seen" });
     if (content.type !== "snapshot") return;
     clearTimeout(timer);
     heard.now = content;
@@ -88,6 +89,7 @@ function renderHome({ model, el, find }) {
     leave?.();
     hidden.remove();
     model.off("msg:custom", hear);
+    takeLeave(model);
     for (const stop of unheed) stop();
   };
 }
@@ -102,7 +104,7 @@ const STUDY_STATES = { running: "running", paused: "paused", ended: "finished", 
 // A row a study. Its elements stay while its numbers change: one that is replaced under a pressed mouse button loses the
 // click, one that has the focus is read out anew, and words in it are selected no more.
 function studyRows(table, choose) {
-  const body = bodyUnder(table, ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]);
+  const body = bodyUnder(table, ["compare", "study", "state", "progress", "trials", "luckiest phase", "time", "began", "of what", "tags"]);
   const rows = new Map(); // name → {row, tell}
   return (studies, selected) => {
     const names = new Set(studies.map(({ name }) => name));

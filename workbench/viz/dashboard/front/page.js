@@ -1,7 +1,8 @@
 // The dashboard's page: a line of numbers, the trial table as its spine, the views around it, detail at the right.
 
-// The time left as an interval, to no more digits than can be meant.
+// The time left as an interval, to no more digits than can be meant; null: nobody knows how long at most.
 function leftOf([low, high]) {
+  if (high === null) return low < 1 ? "time left not known yet" : `at least ${duration(low)} left`;
   return high < 1 ? "about to end" : `${duration(low)}–${duration(high)} left`;
 }
 
@@ -145,7 +146,7 @@ function renderStudy(given) {
     const verdicts = listOf(make("ol", "wb-log wb-verdicts", side), own.choose, "no trial has been stopped yet");
 
     const announce = whenChanged((state, trial, score) => {
-      news.textContent = `The study is ${STANDING[state] ?? state}.${trial === null ? "" : ` Trial ${trial} has had the best score, ${short(score)}.`}`;
+      news.textContent = `The study is ${STANDING[state] ?? state}.${trial === null ? "" : ` Trial ${trial} has had the best score, ${short(score)}, in the luckiest phase.`}`;
     });
 
     function header() {
@@ -153,7 +154,7 @@ function renderStudy(given) {
       const leader = leaderOf(store);
       const config = leader && Object.entries(leader.config).map(([key, value]) => `${key} ${written(value)}`).join(", ");
       leads.hidden = !leader;
-      leads.textContent = leader ? `▲ trial ${leader.trial}: ${short(leader.best)} (${config})` : "";
+      leads.textContent = leader ? `▲ trial ${leader.trial}: luckiest phase ${short(leader.best)} (${config})` : "";
       leads.title = "the best score of any phase, which may be luck: the configuration to take may be another";
       leads.onclick = () => own.select([leader.trial]);
       facts.textContent = headline(store);

@@ -198,10 +198,21 @@ function join(model) {
   const leave = () => {
     entry.handles.delete(model);
     const [other] = entry.handles;
-    if (!other) forget(key);
-    else if (entry.store.model === model) entry.store.attach(other);
+    if (!other) {
+      forget(key);
+      takeLeave(model);
+    } else if (entry.store.model === model) entry.store.attach(other);
   };
   return { store: entry.store, own: entry.own, leave };
+}
+
+// Tell the kernel that a view of the model was the last one here.
+function takeLeave(model) {
+  try {
+    model.send({ type: "unseen" });
+  } catch {
+    // nobody is there to be told: the kernel was restarted, say
+  }
 }
 
 function forget(key) {

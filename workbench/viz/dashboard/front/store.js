@@ -73,6 +73,7 @@ function makeStore(model) {
     const content = buffers?.[2] ? { ...head, ...unpacked(buffers[2]) } : head;
     store.heardAt = new Date();
     ear.listen();
+    if (content.type === "seen?") return store.model.send({ type: "seen" });
     if (content.type === "asked" || content.type === "refused") return answered(content);
     if (content.type === "snapshot") {
       store.trials.clear();
