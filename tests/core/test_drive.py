@@ -13,7 +13,7 @@ from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Event, Job, Kind, Report, Run, Verdict
-from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.cluster import Hazards, VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 
@@ -270,6 +270,28 @@ def test_a_slot_is_filled_before_the_next_report_is_heard_even_of_two_that_came_
     assert drive(FullRuns(RandomSearcher(SPACE), 4, 1), executor, log)
     told = [str(e.kind) for e in log if e.kind in (Kind.RUN, Kind.PHASE_ENDED, Kind.DECISION)]
     assert told == ["run", "run", *["phase_ended", "decision", "run"] * 2, *["phase_ended", "decision"] * 2]
+
+
+@pytest.mark.parametrize("slot_lost", [False, True])
+def test_a_slot_that_a_failure_frees_is_filled_once_that_is_heard_though_another_report_came_with_it(slot_lost) -> None:
+    """If the slot was lost with the trial, none is spared in its place."""
+
+    class FirstFails(InPairs):
+        def _end(self, attempt, result):
+            if attempt.job.trial != 0:
+                super()._end(attempt, result)
+            elif slot_lost:
+                self._lose(attempt, "crash")
+            else:
+                self._book.attempt_lost(attempt, "exception", "ValueError: no", self._now, retry=False)
+
+    log = MemoryLog()
+    executor = FirstFails(RandomTimes(0), VirtualCluster(2, hazards=Hazards(max_retries=0)))
+    executor.open(0.0)
+    assert drive(FullRuns(RandomSearcher(SPACE), 4, 1), executor, log)
+    failed = [e.kind for e in log].index(Kind.TRIAL_FAILED)
+    told = [(str(e.kind), e.trial) for e in log[:failed] if e.kind in (Kind.RUN, Kind.PHASE_ENDED)]
+    assert told == [("run", 0), ("run", 1), ("phase_ended", 1), ("run", 2)]
 
 
 def test_what_a_turn_costs_does_not_grow_with_the_study() -> None:

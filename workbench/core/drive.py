@@ -142,10 +142,10 @@ class _Driver:
             self.deferred = [other for other in self.deferred if other != trial]
             self.backlog = deque(other for other in self.backlog if other != trial)
 
-    def fill(self) -> None:
-        """Seat trials on free slots: first those that were under way, then what the scheduler asks for."""
+    def fill(self, spared: int = 0) -> None:
+        """Seat trials on free slots but some: first those that were under way, then what the scheduler asks for."""
         executor = self.executor
-        while executor.n_free > 0 and (self.only_confirm or not self.ledger.paused):
+        while executor.n_free > spared and (self.only_confirm or not self.ledger.paused):
             if self.backlog:
                 self._seat(self.backlog.popleft())
             elif not self.only_confirm and (run := _asked(self.scheduler, self.ledger)) is not None:
@@ -196,16 +196,22 @@ class _Driver:
         """Log events with the decisions they cause, and carry these out.
 
         One report at a time, slots it frees being filled before the next is heard, even where several came at once: so
-        what is decided depends on their order alone, and is the same in real and in virtual time.
+        what is decided depends on their order alone, and is the same in real and in virtual time. A trial that failed
+        has left its slot by then: one is spared until that is heard.
         """
+        events = list(events)
+        lost = {event.slot for event in events if event.kind is Kind.SLOT_LOST}
+        spared = deque(e for e in events if e.kind is Kind.TRIAL_FAILED and e.slot not in lost)
         batch: list[Event] = []
         report = None
         for event in events:
             if report is not None:
-                self.fill()
+                self.fill(len(spared))
             batch.append(event)
             report = event.report()
             if report is not None:
+                if spared and event is spared[0]:
+                    spared.popleft()
                 decisions = self._hear(report, event.at, batch)
                 self._record(batch)
                 if report.failed:
