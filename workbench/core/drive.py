@@ -201,17 +201,15 @@ class _Driver:
         """
         events = list(events)
         lost = {event.slot for event in events if event.kind is Kind.SLOT_LOST}
-        spared = deque(e for e in events if e.kind is Kind.TRIAL_FAILED and e.slot not in lost)
+        spared = [event.kind is Kind.TRIAL_FAILED and event.slot not in lost for event in events]
         batch: list[Event] = []
         report = None
-        for event in events:
+        for n, event in enumerate(events):
             if report is not None:
-                self.fill(len(spared))
+                self.fill(sum(spared[n:]))
             batch.append(event)
             report = event.report()
             if report is not None:
-                if spared and event is spared[0]:
-                    spared.popleft()
                 decisions = self._hear(report, event.at, batch)
                 self._record(batch)
                 if report.failed:
