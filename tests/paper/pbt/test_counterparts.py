@@ -135,23 +135,6 @@ def test_random_search_is_compared_in_pairs(name, tmp_path) -> None:
     assert verdicts(tmp_path, "PBT", "Sec. 4.1.2")[BENEFIT][0] == "agrees"
 
 
-@pytest.mark.parametrize(("minute", "told"), [("2026-11-29T17:56", True), ("2026-11-29T17:57", False)])
-def test_a_population_of_an_earlier_rule_is_told_to_be_one(minute, told, tmp_path) -> None:
-    about = ABOUT | {"date": f"{minute}:00+00:00"}
-    pairs = [dict.fromkeys(("repeat", "final", "mean", "over_time"), n) for n in (1, 2)]
-    pairs = [pair | {"scheduler": name} for pair in pairs for name in SCHEDULERS]
-    sizes = [
-        {"population": size, "phases": 10, "repeat": n, "final": 1.0 + n, "random_final": 2.0, "founders": 1}
-        for size in (10, 20, 40, 80)
-        for n in (1, 2)
-    ]
-    keep_table(tmp_path / "pbt-ms-pacman", pairs, about)
-    keep_table(tmp_path / "pbt-population", sizes, about)
-    whys = [row.ours.why for row in scoreboard(tmp_path, "PBT") if row.ours]
-    assert len(whys) > 10
-    assert ["by an earlier rule of PBT" in why for why in whys] == [told] * len(whys)
-
-
 def test_a_score_near_500_is_cartpole_s_most_and_nothing_on_ms_pacman(tmp_path) -> None:
     rows = [
         {"repeat": n, "scheduler": name, "final": final + n, "over_time": 50.0 + n, "mean": 50.0 + n}

@@ -15,9 +15,6 @@ from workbench.paper.verdicts import above, below, better, by_construction, pair
 AGAINST_RANDOM = {"pbt-cartpole": "CartPole", "pbt-ms-pacman": "Ms. Pac-Man"}
 """Recordings of PBT beside random search with the same node time → what is played."""
 
-JUDGED_SINCE = "2026-11-29T17:57"
-"""Since this minute, UTC, as many copy as under the paper's algorithm, and no score that no weights have come to."""
-
 
 def toy_problem(root: Path) -> Pairs:
     """Where PBT and grid search end on the toy problem (Fig. 2), whose open settings were chosen for this."""
@@ -42,7 +39,7 @@ def against_random(root: Path) -> Pairs:
             ("Abstract, Sec. 1", FASTER, "over_time", "over time score"),
         ):
             both = kept.frame.pivot(index="repeat", columns="scheduler", values=measure)
-            why = f"{of} less random search's, {game}, {len(both)} paired repetitions{_by_rule(kept)}"
+            why = f"{of} less random search's, {game}, {len(both)} paired repetitions"
             gap = paired_percent(both["pbt"], both["random"])
             rival = both["random"] if measure != "over_time" and game == "CartPole" else -np.inf
             yield better(find(CLAIMS, where, what), gap, kept.origin, why, rival=rival)
@@ -54,7 +51,7 @@ def design(root: Path) -> Pairs:
     runs = kept.frame.set_index(["design", "value", "repeat"]).sort_index()
     final: Any = runs["final"]
     rivals: Any = runs["random_final"]
-    on = f"final score, CartPole, {kept.frame['repeat'].nunique()} paired repetitions{_by_rule(kept)}"
+    on = f"final score, CartPole, {kept.frame['repeat'].nunique()} paired repetitions"
     number = find(CLAIMS, "Fig. 5(a)", "20 members and more gain over random search")
     rival = rivals["population", "20"]
     gain = paired_percent(final["population", "20"], rival)
@@ -79,7 +76,7 @@ def by_size(root: Path) -> Pairs:
     kept = RecordedTable.open("pbt-population", root)
     runs = kept.frame.set_index(["population", "repeat"]).sort_index()
     final, rivals = (runs[column] for column in ("final", "random_final"))
-    on = f"final score, CartPole, {kept.frame['repeat'].nunique()} paired repetitions{_by_rule(kept)}"
+    on = f"final score, CartPole, {kept.frame['repeat'].nunique()} paired repetitions"
     number = find(CLAIMS, "Fig. 5(a)", "20 members and more gain over random search")
     for size in (20, 40, 80):
         gain = paired_percent(final[size], rivals[size])
@@ -103,8 +100,7 @@ def digits_gan(root: Path) -> Pairs:
     """
     kept = RecordedTable.open("pbt-digits-gan", root)
     finals = kept.frame.pivot(index="repeat", columns="strategy", values="final")
-    times = f"repetitions{_by_rule(kept)}"
-    on = f"final digits score, {len(finals)} paired {times}"
+    on = f"final digits score, {len(finals)} paired repetitions"
     by_hand = best_by_hand(kept.frame)
     for where, claim, other, what in (
         ("Sec. 4.3", "PBT surpasses a tuned GAN", by_hand, f"{by_hand} rates, the best of three by hand"),
@@ -116,10 +112,10 @@ def digits_gan(root: Path) -> Pairs:
     number = find(CLAIMS, "Sec. 4.3", "PBT learns to decay both learning rates")
     for part in ("generator", "discriminator"):
         grown = mean_of(np.log2(truncation[f"{part}_ratio"]))
-        why = f"the {part}'s last rate over its first, of the best member's weights; digits, {len(finals)} {times}"
+        why = f"the {part}'s last rate over its first, of the best member's weights; digits, {len(finals)} repetitions"
         yield below(number, grown, 0.0, kept.origin, why, "doublings")
     further = mean_of(np.log2(truncation["discriminator_ratio"] / truncation["generator_ratio"]))
-    why = f"the discriminator's last rate over its first, less the generator's; digits, {len(finals)} {times}"
+    why = f"the discriminator's last rate over its first, less the generator's; digits, {len(finals)} repetitions"
     yield below(find(CLAIMS, "Fig. 7", STEEPER), further, 0.0, kept.origin, why, "doublings")
     yield _descent(kept, truncation, "a GAN of digits")
 
@@ -146,12 +142,7 @@ def _descent(kept: RecordedTable, runs: Any, on: str) -> Pair:
     why = f"repetitions that leave one founder of {size} after {phases} phases (the paper's GANs: 45, 200), {on}, "
     number = find(CLAIMS, "Fig. 6", "all final agents descend from one first agent")
     share = share_of(runs["founders"] == 1)
-    return above(number, share, 50, kept.origin, f"{why}{len(runs)} repetitions{_by_rule(kept)}", "%")
-
-
-def _by_rule(kept: RecordedTable) -> str:
-    """Say so where a population was recorded under an earlier rule, of which the page's recordings tell."""
-    return "; by an earlier rule of PBT" if kept.about["date"] < JUDGED_SINCE else ""
+    return above(number, share, 50, kept.origin, f"{why}{len(runs)} repetitions", "%")
 
 
 _COMPARED = (
