@@ -247,7 +247,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=stability,
         scales={
-            "minutes": tuple(Stability(1, 150_000, first_seed=seed) for seed in range(20)),
+            "minutes": tuple(Stability(1, 150_000, first_seed=seed, learning_rate=1e-3) for seed in range(20)),
             "hours": Stability(20, 1_000_000),
             "paper": Stability(3, 400_000_000, game="Breakout", n_ranks=64, learning_rate=1e-3),
         },
