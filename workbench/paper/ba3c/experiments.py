@@ -90,7 +90,7 @@ class Stability:
     first_seed: int = 0
     game: str = "CartPole-v1"
     n_ranks: int = 4
-    learning_rate: float = 3e-3
+    learning_rate: float = 1e-3
     phases: int = 20
 
 
@@ -247,9 +247,9 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=stability,
         scales={
-            "minutes": tuple(Stability(1, 150_000, first_seed=seed, learning_rate=1e-3) for seed in range(20)),
+            "minutes": tuple(Stability(1, 150_000, first_seed=seed) for seed in range(20)),
             "hours": Stability(20, 1_000_000),
-            "paper": Stability(3, 400_000_000, game="Breakout", n_ranks=64, learning_rate=1e-3),
+            "paper": Stability(3, 400_000_000, game="Breakout", n_ranks=64),
         },
     ),
     Experiment(
