@@ -204,9 +204,11 @@ class _Driver:
         spared = [event.kind is Kind.TRIAL_FAILED and event.slot not in lost for event in events]
         batch: list[Event] = []
         report = None
-        for n, event in enumerate(events):
+        unheard = sum(spared)
+        for event, is_spared in zip(events, spared, strict=True):
             if report is not None:
-                self.fill(sum(spared[n:]))
+                self.fill(unheard)
+            unheard -= is_spared
             batch.append(event)
             report = event.report()
             if report is not None:
