@@ -22,6 +22,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "curves-importance": {"forests": 2, "resamples": 2},
     "ms-pacman-importance": {"forests": 2, "resamples": 2},
     "ga3c-curves": {"configs": 2, "units": 2, "seeds": 1, "unit_frames": 500, "processes": 1},
+    "ga3c-curves-atari": {"configs": 2, "units": 2, "unit_frames": 500, "processes": 1},
     "ga3c-networks": {"seconds": 0.3, "repeats": 1},
     "ga3c-gpu": {"seconds": 0.3, "device": "cpu", "agents": (4,), "batches": (0,), "threads": (1,), "trials": (2,)},
     "ga3c-sweeps": {"seconds": 0.3},
