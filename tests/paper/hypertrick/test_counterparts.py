@@ -48,6 +48,19 @@ def test_a_simulation_speaks_to_claims_and_stands_for_no_game(tmp_path) -> None:
     assert set(ratios) == {("not run", None)}
 
 
+@pytest.mark.parametrize(("end", "found"), [("", "undecided"), ("-atari", "agrees")])
+def test_scores_near_500_say_nothing_of_being_alike_on_cartpole_where_that_is_the_most(tmp_path, end, found) -> None:
+    measures = ("makespan", "time_to_best", "occupancy", "completion_rate", "best_score")
+    names = ("hypertrick", "hyperband", "hypertrick - hyperband", "hypertrick - hyperband, %")
+    rows = [
+        {"scheduler": name, "repeats": 3} | {m + of: best for m in measures for of in ("", "_low", "_high")}
+        for name, best in zip(names, (499.0, 498.0, 1.0, 0.2), strict=True)
+    ]
+    keep_table(tmp_path / f"curves-hyperband-against-hypertrick{end}", rows, ABOUT)
+    told = verdicts(tmp_path, "HyperTrick", "Sec. 5.2.4")["HyperTrick and Hyperband come to similar scores"]
+    assert told == (found, 0.2)
+
+
 @pytest.mark.parametrize("rate", [(60, 55, 65), (28, 22, 65), (3, 1, 4)])
 def test_how_far_the_lesser_of_rate_and_gamma_is_from_t_max_is_shown_of_other_games_than_the_papers(tmp_path, rate):
     shares = {"learning_rate": rate, "gamma": (30, 25, 40), "t_max": (10, 5, 20)}
