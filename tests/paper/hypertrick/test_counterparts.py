@@ -129,6 +129,28 @@ def test_slow_trials_of_low_scores_are_stopped_soon_if_they_run_less_than_all(tm
     assert (verdict, saved) == (found[0], pytest.approx(found[1]))
 
 
+@pytest.mark.parametrize(
+    ("end", "early", "late", "found"),
+    [
+        ("-atari", 105, 100, ("agrees", 5)),  # over the draws from 4 to 6 %
+        ("-atari", 150, 100, ("differs", 50)),
+        ("-atari", 110, 100, ("undecided", 10)),
+        ("", 105, 100, ("agrees", 5)),
+        ("", 499, 498, ("undecided", 0.2)),  # there 500 is the most
+    ],
+)
+def test_early_workers_matter_little_if_the_result_loses_less_than_a_tenth(tmp_path, end, early, late, found) -> None:
+    rows = [
+        {"draw": draw, "repeat": n, "came": came, "best_score": score + shift * score / 100}
+        for draw, shift in enumerate((0, 1, -1))
+        for n, (came, score) in enumerate([(0.0, early), (0.49, early), (0.5, late), (0.9, late)])
+        for shift in [shift if came < 0.5 else 0]
+    ]
+    keep_table(tmp_path / f"curves-arrival{end}", rows, ABOUT)
+    (told,) = verdicts(tmp_path, "HyperTrick", "Sec. 3.2").values()
+    assert told == (found[0], pytest.approx(found[1], abs=0.01))
+
+
 def test_how_long_pong_agents_of_similar_scores_play_by_gamma(tmp_path) -> None:
     agents = {"pong-tuned": [(19, 2000), (8, 9000)], "pong-tuned-third": [(17, 2200)], "pong-best": [(18, 1800)]}
     agents |= {"pong-long": [(16, 2000)], "pong-longer": [(20, 2000)], "pong-gpu": [(19, 2000)]}

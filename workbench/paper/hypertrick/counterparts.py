@@ -15,6 +15,7 @@ from workbench.paper.hypertrick.published import (
     BUSIER,
     CLAIMS,
     COLUMNS,
+    EARLY,
     FASTER,
     NUMBERS,
     SCHEDULES,
@@ -135,6 +136,22 @@ def _evicted(kept: RecordedTable, curves: str) -> Pairs:
     yield better(find(CLAIMS, "Fig. 5", SLOW_AND_LOW), saved, kept.origin, why)
 
 
+ARRIVALS = {"curves-arrival": _CARTPOLE, "curves-arrival-atari": _MS_PACMAN}
+"""Recordings of what HyperTrick comes to by when its best configuration comes → what is replayed."""
+
+
+def arrived(root: Path) -> Pairs:
+    """What it costs the result that early workers are favoured (Sec. 3.2)."""
+    for kept in RecordedTable.those_of(ARRIVALS, root):
+        rows, curves = kept.frame, ARRIVALS[kept.name]
+        of = rows.groupby(["draw", rows["came"] < 0.5])["best_score"].mean().unstack()
+        gain = _over_draws(100 * (of[True] / of[False] - 1))
+        on = f"{curves} on 8 nodes, {(rows['draw'] == 0).sum()} times{_drawn(len(of) - 1)}"
+        why = f"best score where the best configuration is among the first half of the trials, less where later; {on}"
+        pair = below(find(CLAIMS, "Sec. 3.2", EARLY), gain, NEARLY, kept.origin, why, "%")
+        yield with_room(pair, *(of[early] for early in (True, False))) if curves == _CARTPOLE else pair
+
+
 def _over_draws(gaps: "pd.Series") -> Interval:
     """Give the gap of the configurations as they were recorded, and where 95 % of their draws' lie."""
     low, high = gaps.iloc[1:].quantile([0.025, 0.975])
@@ -209,6 +226,7 @@ COUNTERPARTS: list[Counterpart] = [
     toy_makespans,
     simulated,
     evicted,
+    arrived,
     importances,
     policies,
     atari.counterparts,

@@ -13,6 +13,7 @@ from workbench.core.places import DATA
 from workbench.core.protocols import Event
 from workbench.knowledge import Frames, frames_of
 from workbench.paper.experiment import Experiment, Rows
+from workbench.paper.hypertrick.arrival import Arrivals, arrivals
 from workbench.paper.hypertrick.curves import FullCurves, full_curves
 from workbench.paper.hypertrick.evictions import Evictions, evictions
 from workbench.simulation import Comparison, compare, preset
@@ -190,6 +191,17 @@ def _replayed(curves: str, of: str, end: str = "") -> list[Experiment[Any]]:
                 "minutes": Evictions(curves),
                 "hours": Evictions(curves, draws=1000),
                 "paper": Evictions(curves, draws=1000),
+            },
+        ),
+        Experiment(
+            f"curves-arrival{end}",
+            shows=f"HyperTrick, Sec. 3.2, on {of}: its result where the best configuration is scheduled early or late",
+            source="simulated",
+            run=arrivals,
+            scales={
+                "minutes": Arrivals(curves),
+                "hours": Arrivals(curves, draws=1000),
+                "paper": Arrivals(curves, draws=1000),
             },
         ),
         Experiment(
