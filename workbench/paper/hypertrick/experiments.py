@@ -12,7 +12,7 @@ from workbench.core.errors import WorkbenchError
 from workbench.core.places import DATA
 from workbench.core.protocols import Event
 from workbench.knowledge import Frames, frames_of
-from workbench.paper.experiment import Experiment, Rows
+from workbench.paper.experiment import Experiment, Rows, each
 from workbench.paper.hypertrick.arrival import Arrivals, arrivals
 from workbench.paper.hypertrick.curves import FullCurves, full_curves
 from workbench.paper.hypertrick.evictions import Evictions, evictions
@@ -68,12 +68,9 @@ def redrawn_schedulers(settings: Redrawn) -> Rows:
     rows
         As of `schedulers`, and draws; the intervals hold 95 % of the medians over the draws.
     """
-    scenario = preset(settings.preset)
-    whole = _medians(compare(scenario, settings.repeats, processes=settings.processes))
-    drawn = [
-        _medians(compare(scenario.with_curves(redraw=draw), settings.each, processes=settings.processes))
-        for draw in range(settings.draws)
-    ]
+    whole = _medians(compare(preset(settings.preset), settings.repeats, processes=settings.processes))
+    # processes take draw after draw: begun anew for each they would take as long as its repetitions
+    drawn = each(_of_draw, [(settings, draw) for draw in range(settings.draws)], settings.processes)
     intervals = {
         name: {
             measure: Interval(value, *map(float, np.quantile([of[name][measure] for of in drawn], (0.025, 0.975))))
@@ -82,6 +79,10 @@ def redrawn_schedulers(settings: Redrawn) -> Rows:
         for name, of_name in whole.items()
     }
     return _rows(intervals, repeats=settings.repeats, draws=settings.draws)
+
+
+def _of_draw(settings: Redrawn, draw: int) -> dict[str, dict[str, float]]:
+    return _medians(compare(preset(settings.preset).with_curves(redraw=draw), settings.each))
 
 
 def _values(comparison: Comparison) -> dict[str, dict[str, Any]]:
