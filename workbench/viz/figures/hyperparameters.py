@@ -139,8 +139,9 @@ def _panels(title: str, rows: int, columns: int, below: int) -> go.Figure:
     """Start a figure of panels with so much room below each for turned labels, besides that for a title [px]."""
     inner = 26 + 250 * rows  # px, without the margins
     apart = (min(0.16, 0.6 / rows) * inner + below) / (inner + below * rows)
-    fig = make_subplots(rows, columns, shared_yaxes="all", horizontal_spacing=0.04, vertical_spacing=apart)
-    return fig.update_layout(theme.figure(title, inner + 124 + below * rows).layout)
+    fig = theme.figure(title, inner + 124 + below * rows)
+    spaces = {"horizontal_spacing": 0.04, "vertical_spacing": apart}
+    return make_subplots(rows, columns, shared_yaxes="all", figure=fig, **spaces)
 
 
 def _panel_points(points: pd.DataFrame, across: pd.Series, colors: list[str], **legend: Any) -> go.Scatter:
