@@ -102,14 +102,15 @@ def value_axis(
     """Make the axis of a panel, ``row`` and ``col`` of `abreast` side by side, one of a hyperparameter's values."""
     update: Callable[..., object] = fig.update_xaxes if axis == "x" else fig.update_yaxes
     room = theme.LONGEST_NAME if abreast <= _COLUMNS else _NAMES // abreast
-    update(title=theme.brief(name, room), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
+    look: dict[str, Any] = {"title": theme.brief(name, room), "type": "linear", "zeroline": False}
     if scale.kind == "log":
-        update(dtick=1, exponentformat="power", **place)
+        look |= {"type": "log", "dtick": 1, "exponentformat": "power"}
     elif scale.kind == "category":
         labels = [theme.brief(word) for word in scale.order]
-        update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
-        update(tickfont={"size": _LABEL}, ticklabeloverflow="allow", **place)
-        update(tickangle=-_TURN if axis == "x" and _crowded(scale, abreast) else 0, **place)
+        look |= {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}
+        look |= {"tickfont": {"size": _LABEL}, "ticklabeloverflow": "allow"}
+        look |= {"tickangle": -_TURN if axis == "x" and _crowded(scale, abreast) else 0}
+    update(**look, **place)
 
 
 def _crowded(scale: Scale, abreast: int = _COLUMNS) -> bool:
