@@ -1,6 +1,7 @@
 """A study's record and its seed make every configuration again, whoever wrote the record, in whatever order."""
 
 import contextlib
+import importlib
 import json
 import math
 import os
@@ -461,6 +462,19 @@ def test_what_has_changed_since_a_study_was_last_driven_is_told(code, version, s
         warn_of_new_code("mine", past, now)
     assert len(told) == (said is not None)
     assert all(re.search(said, str(warning.message)) for warning in told)
+
+
+def test_versions_are_those_that_a_process_found_first_and_of_what_is_installed_meanwhile(
+    tmp_path, monkeypatch
+) -> None:
+    """What has been imported stays as it is, whatever is installed over it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    assert record.version_of("met-nowhere-else") is None
+    (installed := tmp_path / "met_nowhere_else-1.0.dist-info").mkdir()
+    importlib.invalidate_caches()
+    for number in ("1.0", "2.0"):
+        (installed / "METADATA").write_text(f"Metadata-Version: 2.1\nName: met-nowhere-else\nVersion: {number}\n")
+        assert record.version_of("met-nowhere-else") == "1.0"
 
 
 # -- in processes of their own --------------------------------------------------------------------------------

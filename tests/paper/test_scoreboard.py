@@ -19,6 +19,7 @@ from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import RecordedTable, keep_table
 from workbench.paper.hypertrick.atari import GAMES, preset_of
+from workbench.paper.hypertrick.published import COLUMNS
 from workbench.paper.learned import page_of_what_was_learned
 from workbench.paper.numbers import Verdict
 from workbench.paper.scoreboard import Row, is_claim, page, recordings, scoreboard
@@ -85,6 +86,12 @@ def test_no_number_of_a_game_stands_on_another(board) -> None:
     assert {row.verdict for row in ratios.values()} == {"not comparable"}
     for what, row in ratios.items():
         assert f"--preset {preset_of(what.rsplit(', ', 1)[1], 'SCHEDULER')} " in row.ours.origin.recipe
+
+
+def test_what_the_text_lost_of_table_4_is_told_in_every_row_of_it(board) -> None:
+    rows = [row for row in board if (row.number.paper, row.number.where) == ("HyperTrick", "Table 4")]
+    assert len(rows) == 12
+    assert all(COLUMNS in row.why for row in rows)
 
 
 def test_what_was_learned_is_told_from_recordings_alone_with_pictures_that_are_there(tmp_path) -> None:

@@ -88,6 +88,17 @@ def test_a_place_that_fails_at_the_last_word_is_told_in_one_line(db, monkeypatch
         export(db, "exported", "tensorboard")
 
 
+def test_an_export_that_fails_leaves_no_thread_behind(db, monkeypatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_hparams", fails)
+    before = set(threading.enumerate())
+    with pytest.raises(InvalidInput, match=r"cannot take an export \(OSError: .*No space left on device\)"):
+        export(db, "exported", "tensorboard")
+    assert set(threading.enumerate()) == before
+
+
 THREADS_TELL = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # TensorBoard's, too
 
 

@@ -145,6 +145,8 @@ def confirmed(trials: pd.DataFrame, phases: pd.DataFrame, mode: str = "max", jud
     fresh = trials[trials["confirms"].astype(bool)]
     rows: list[dict[str, Any]] = []
     scores: dict[Any, Any] = {}
+    if fresh.empty:
+        return _ranked(rows, scores, mode)
     every = claims(trials, mode, judged_by)
     tried_again = every[every["candidate"].isin(fresh["candidate"])]  # of thousands a few
     for candidate, claim in tried_again.set_index("candidate", drop=False).T.to_dict().items():

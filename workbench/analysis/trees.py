@@ -33,7 +33,7 @@ class Forest:
         again = np.random.RandomState()  # seeded anew, for to make one takes longer than a tree
         known, target = np.ascontiguousarray(x, np.float32), np.reshape(y, (-1, 1))
         self._known, self._trees, self._left_out = known, [], []
-        with config_context(skip_parameter_validation=True):
+        with config_context(skip_parameter_validation=True, assume_finite=True):  # else it looks through `times`
             for seed in seeds:
                 again.seed(seed)
                 times = np.bincount(again.randint(0, len(y), len(y)), minlength=len(y))

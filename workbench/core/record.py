@@ -174,8 +174,13 @@ def space_of_record(spec: Mapping[str, Any]) -> Space | None:
 
 
 def version_of(package: str) -> str | None:
-    """Tell which version of a package is installed; ``None`` if none is."""
+    """Tell which version of a package was installed when this process first found it; ``None`` if none is."""
     try:
-        return importlib.metadata.version(package)
+        return _found(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+@cache  # the whole description of a package is read for it, and what has been imported stays as it is
+def _found(package: str) -> str:
+    return importlib.metadata.version(package)

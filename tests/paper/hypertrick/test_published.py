@@ -3,9 +3,8 @@
 import pytest
 
 from workbench.core.budget import Budget
-from workbench.paper.hypertrick.published import CLAIMS, COLUMNS, NUMBERS
+from workbench.paper.hypertrick.published import CLAIMS, NUMBERS
 from workbench.paper.numbers import find
-from workbench.paper.scoreboard import scoreboard
 from workbench.study.file import read_file, study_from
 
 
@@ -21,12 +20,6 @@ def test_importances_are_shares() -> None:
         shares = [n.value for n in NUMBERS if n.where == "Table 4" and n.what.endswith(f", {game}")]
         assert len(shares) == 3
         assert sum(shares) == pytest.approx(100, abs=1)
-
-
-def test_what_the_text_lost_of_table_4_is_told_in_every_row_of_it() -> None:
-    rows = [row for row in scoreboard(paper="HyperTrick") if row.number.where == "Table 4"]
-    assert len(rows) == 12
-    assert all(COLUMNS in row.why for row in rows)
 
 
 def test_presets_are_named_where_they_give_the_number_alone(tmp_path) -> None:

@@ -3,7 +3,18 @@ import re
 import pandas as pd
 import pytest
 
-from workbench.viz.figures import best_so_far, compare_best, theme
+from workbench.viz.figures import (
+    best_and_nodes,
+    best_so_far,
+    compare_best,
+    hyperparameters_over_time,
+    landscape,
+    partial_dependence,
+    score_by_hyperparameter,
+    space_by_phase,
+    theme,
+    toy_problem,
+)
 
 
 def test_every_colour_is_used_once_and_phases_are_in_order():
@@ -57,6 +68,30 @@ def test_a_clock_fits_the_study():
 def test_who_changes_the_template_of_a_figure_changes_no_other():
     theme.figure("one").layout.template.layout.font.size = 99
     assert theme.figure("other").layout.template.layout.font.size == theme.template().layout.font.size == 13
+
+
+def test_figures_of_several_panels_have_the_template_of_those_of_one(frames) -> None:
+    """With Plotly's own below it, which came with the panels, they had other lines, and seven kilobytes more."""
+    names = ["lr", "net"]
+    member = pd.DataFrame({"member": [0], "phase": 0, "trial": 0, "score": 1.0, "lr": 0.1})
+    value = pd.DataFrame({"hyperparameter": ["lr"], "value": 0.1, "score": 1.0, "low": 0.5, "high": 1.5})
+    step = pd.DataFrame({"variant": ["PBT"], "member": 0, "step": 1, "theta0": 0.5, "theta1": 0.5, "q": 0.7})
+    drawn = [
+        score_by_hyperparameter(frames.phases, frames.trials, names),
+        space_by_phase(frames.phases, frames.trials, names),
+        hyperparameters_over_time(member, ["lr"]),
+        partial_dependence(value, ""),
+        landscape(pd.DataFrame({"phase": [0], "trials": 1, "lr": 0.1, "t_max": 5, "score": 1.0}), ""),
+        toy_problem(step),
+        best_and_nodes(
+            {"one": pd.DataFrame({"at_s": [1.0], "best_score": 1.0, "trial": 0, "phase": 0})},
+            {"one": frames.spans},
+            {"one": frames.slots},
+            {"one": 20.0},
+        ),
+    ]
+    assert [fig.layout.template == theme.template() for fig in drawn] == [True] * 7
+    assert all(len(list(fig.select_xaxes())) > 1 for fig in drawn[:2])
 
 
 def test_the_ground_is_transparent():

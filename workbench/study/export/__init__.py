@@ -62,9 +62,11 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
 
 def _tell(exporter: Exporter, study: RecordedStudy) -> None:
     exporter.open(study.name, study.spec, study.created_unix, study.identity)
-    exporter(whole_log(study))
-    with writing(exporter.place):
-        exporter.close()
+    try:
+        exporter(whole_log(study))
+    finally:
+        with writing(exporter.place):
+            exporter.close()
 
 
 def exporter_of(to: str, place: str | Path) -> Exporter:

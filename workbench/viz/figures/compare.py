@@ -68,11 +68,12 @@ def best_and_nodes(
         parts.append(node_occupancy(ran, there, longest, named=True, n_phases=n_phases))
     heights = [260, *(40 + 22 * max(2, len(set(rows["slot"]))) for rows in slots.values())]
     titles = ["best score so far", *(theme.text(f"nodes, {name}") for name in slots)]
-    fig = make_subplots(
-        len(parts), 1, shared_xaxes=True, row_heights=heights, vertical_spacing=50 / sum(heights), subplot_titles=titles
+    fig = theme.figure("Best score and nodes on one clock", sum(heights) + 210)
+    apart = 50 / sum(heights)
+    make_subplots(
+        len(parts), 1, shared_xaxes=True, row_heights=heights, vertical_spacing=apart, subplot_titles=titles, figure=fig
     )
-    layout = theme.figure("Best score and nodes on one clock", sum(heights) + 210)["layout"]
-    fig.update_layout(layout.to_plotly_json(), barmode="overlay", bargap=0, legend={"y": 1.06}, margin_t=120)
+    fig.update_layout(barmode="overlay", bargap=0, legend={"y": 1.06}, margin_t=120)
     explained: set[str] = set()
     for row, part in enumerate(parts, 1):
         for trace in part.data:

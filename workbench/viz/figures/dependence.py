@@ -23,8 +23,8 @@ def partial_dependence(table: pd.DataFrame, remark: str) -> go.Figure:
     if table.empty:
         return theme.empty_note(theme.figure(title, 240), remark, axes=False)
     names = list(table["hyperparameter"].unique())
-    fig = make_subplots(1, len(names), shared_yaxes="all", horizontal_spacing=0.04)
-    fig.update_layout(theme.figure(title, 360).layout, showlegend=False)
+    fig = theme.figure(title, 360).update_layout(showlegend=False)
+    make_subplots(1, len(names), shared_yaxes="all", horizontal_spacing=0.04, figure=fig)
     for k, name in enumerate(names, 1):
         rows = table[table["hyperparameter"] == name]
         scale = scale_of(rows["value"].repeat(2))  # each stands here once, though many configurations have it

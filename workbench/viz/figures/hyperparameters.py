@@ -102,14 +102,15 @@ def value_axis(
     """Make the axis of a panel, ``row`` and ``col`` of `abreast` side by side, one of a hyperparameter's values."""
     update: Callable[..., object] = fig.update_xaxes if axis == "x" else fig.update_yaxes
     room = theme.LONGEST_NAME if abreast <= _COLUMNS else _NAMES // abreast
-    update(title=theme.brief(name, room), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
+    look: dict[str, Any] = {"title": theme.brief(name, room), "type": "linear", "zeroline": False}
     if scale.kind == "log":
-        update(dtick=1, exponentformat="power", **place)
+        look |= {"type": "log", "dtick": 1, "exponentformat": "power"}
     elif scale.kind == "category":
         labels = [theme.brief(word) for word in scale.order]
-        update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
-        update(tickfont={"size": _LABEL}, ticklabeloverflow="allow", **place)
-        update(tickangle=-_TURN if axis == "x" and _crowded(scale, abreast) else 0, **place)
+        look |= {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}
+        look |= {"tickfont": {"size": _LABEL}, "ticklabeloverflow": "allow"}
+        look |= {"tickangle": -_TURN if axis == "x" and _crowded(scale, abreast) else 0}
+    update(**look, **place)
 
 
 def _crowded(scale: Scale, abreast: int = _COLUMNS) -> bool:
@@ -139,8 +140,9 @@ def _panels(title: str, rows: int, columns: int, below: int) -> go.Figure:
     """Start a figure of panels with so much room below each for turned labels, besides that for a title [px]."""
     inner = 26 + 250 * rows  # px, without the margins
     apart = (min(0.16, 0.6 / rows) * inner + below) / (inner + below * rows)
-    fig = make_subplots(rows, columns, shared_yaxes="all", horizontal_spacing=0.04, vertical_spacing=apart)
-    return fig.update_layout(theme.figure(title, inner + 124 + below * rows).layout)
+    fig = theme.figure(title, inner + 124 + below * rows)
+    spaces = {"horizontal_spacing": 0.04, "vertical_spacing": apart}
+    return make_subplots(rows, columns, shared_yaxes="all", figure=fig, **spaces)
 
 
 def _panel_points(points: pd.DataFrame, across: pd.Series, colors: list[str], **legend: Any) -> go.Scatter:

@@ -34,8 +34,9 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
     scales = {name: scale_of(table[name]) for name in (across, up)}
     counts = table.groupby("phase")["trials"].first()
     titles = [f"phase {phase}: {so_many(counts[phase], 'configuration')}" for phase in chosen]
-    fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
-    fig.update_layout(theme.figure(title, 380).layout, showlegend=False).update_annotations(font={"size": 13})
+    fig = theme.figure(title, 380).update_layout(showlegend=False)
+    make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles, figure=fig)
+    fig.update_annotations(font={"size": 13})
     for k, phase in enumerate(chosen, start=1):
         rows = table[table["phase"] == phase]
         x, y = (positions(rows[name], scales[name]) for name in (across, up))

@@ -90,15 +90,10 @@ def _draw_axes(fig: go.Figure, trials: pd.DataFrame, axes: Sequence[str]) -> Non
     fig.update_xaxes(gridcolor=theme.INK, zeroline=False, ticks="", side="top", tickfont={"size": 13})
     fig.update_yaxes(visible=False, range=[-0.04, 1.04])
     room = max(6, min(theme.LONGEST_NAME, _CHARACTERS // len(axes)))
+    look = {"showarrow": False, "xanchor": "right", "xshift": -5, "font": {"size": 11, "color": theme.INK}}
+    labels = []
     for k, name in enumerate(axes):
         numbers = pd.api.types.is_numeric_dtype(trials[name])  # they are never cut
         for share, label in zip(*ticks(trials[name], _scale_of(trials[name])), strict=True):
-            fig.add_annotation(
-                x=k,
-                y=share,
-                text=theme.text(label) if numbers else theme.brief(label, room),
-                showarrow=False,
-                xanchor="right",
-                xshift=-5,
-                font={"size": 11, "color": theme.INK},
-            )
+            labels.append({"x": k, "y": share, "text": theme.text(label) if numbers else theme.brief(label, room)})
+    fig.update_layout(annotations=[label | look for label in labels])

@@ -23,9 +23,8 @@ def toy_problem(paths: pd.DataFrame) -> go.Figure:
     variants = list(dict.fromkeys(paths["variant"]))
     if not variants:
         return theme.empty_note(theme.figure("PBT on its toy problem"), "nothing has been run yet")
-    fig = make_subplots(2, len(variants), shared_yaxes=True, horizontal_spacing=0.03, vertical_spacing=0.16)
-    fig.update_layout(theme.figure("PBT on its toy problem, and its ablations", 560).layout)
-    fig.update_layout(margin={"t": 96})
+    fig = theme.figure("PBT on its toy problem, and its ablations", 560).update_layout(margin={"t": 96})
+    make_subplots(2, len(variants), shared_yaxes=True, horizontal_spacing=0.03, vertical_spacing=0.16, figure=fig)
     for column, variant in enumerate(variants, 1):
         of_variant = paths[paths["variant"] == variant]
         for member, path in of_variant.groupby("member"):

@@ -53,10 +53,11 @@ def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
         )
     )
     fig.add_trace(_spread_points(points[points["drawn"]], theme.phase_greys(last + 1)))
-    for phase, n in ended[ended.index % max(1, (last + 1) // _MOST_COUNTS) == 0].items():
-        fig.add_annotation(text=str(n), x=phase, y=1, yref="paper", yanchor="bottom", showarrow=False)
-    fig.add_annotation(text="trials", x=0, xref="paper", xanchor="right", y=1, yref="paper", yanchor="bottom")
-    fig.update_annotations(showarrow=False, font={"size": 12})
+    counts = ended[ended.index % max(1, (last + 1) // _MOST_COUNTS) == 0].items()
+    above = [{"text": str(n), "x": phase} for phase, n in counts]
+    above.append({"text": "trials", "x": 0, "xref": "paper", "xanchor": "right"})
+    look = {"y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False, "font": {"size": 12}}
+    fig.update_layout(annotations=[words | look for words in above])  # all at once: each look is checked by Plotly
     fig.update_xaxes(range=[-0.6, last + 0.6], dtick=max(1, (last + 1) // 12))
     if points["cut"].any():
         theme.explain_crosses(fig, points["cut"])
@@ -95,9 +96,9 @@ def space_by_phase(
     chosen = [known[k] for k in spaced(len(known), most_panels)]
     ended = points.groupby("phase")["trial"].count()
     titles = [f"phase {phase}: {so_many(ended[phase], 'trial')}" for phase in chosen]
-    fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
-    title = some_of("Search space, phase by phase", int(points["drawn"].sum()), len(points), "scores")
-    fig.update_layout(theme.figure(title).layout).update_annotations(font={"size": 13})
+    fig = theme.figure(some_of("Search space, phase by phase", int(points["drawn"].sum()), len(points), "scores"))
+    make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles, figure=fig)
+    fig.update_annotations(font={"size": 13})
     across, up = (scale_of(trials[name]) for name in names[:2])
     x, y = positions(values[0], across), positions(values[1], up)
     for k, phase in enumerate(chosen, start=1):

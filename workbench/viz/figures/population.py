@@ -76,8 +76,8 @@ def hyperparameters_over_time(
     between = [name for k, name in enumerate(hyperparameters) if k % columns]  # at the left there is a margin
     words = max((longest_label(scale_of(schedules[name])) for name in between), default=0.0)
     beside = max(0.09, 0.04 + words / _WIDTH)
-    fig = make_subplots(rows, columns, horizontal_spacing=beside, vertical_spacing=min(0.2, 0.6 / rows))
-    fig.update_layout(theme.figure(title, 130 + 260 * rows).layout)
+    fig = theme.figure(title, 130 + 260 * rows)
+    make_subplots(rows, columns, horizontal_spacing=beside, vertical_spacing=min(0.2, 0.6 / rows), figure=fig)
     for k, name in enumerate(hyperparameters):
         place = {"row": k // columns + 1, "col": k % columns + 1}
         _panel(fig, schedules, best, name, place, in_legend=k == 0)

@@ -115,13 +115,9 @@ def figure(title: str, height: int = 380, *, x: str | None = None, y: str | None
     Its legend names a lone study or fate, too, which plotly would leave out.
     """
     shown = {"template": template(), "title": {"text": text(title)}, "height": height, "showlegend": True}
-    fig = go.Figure(layout=shown)
-    fig.update_layout(legend_y=1 + _ABOVE / (height - _MARGIN["t"] - _MARGIN["b"]))
-    if x is not None:
-        fig.update_xaxes(title=x)
-    if y is not None:
-        fig.update_yaxes(title=y)
-    return fig
+    legend = {"y": 1 + _ABOVE / (height - _MARGIN["t"] - _MARGIN["b"])}
+    axes = {f"{axis}axis": {"title": {"text": words}} for axis, words in (("x", x), ("y", y)) if words is not None}
+    return go.Figure(layout={**shown, "legend": legend, **axes})
 
 
 def time_axis(fig: go.Figure, longest_s: float, what: str = "time since the study began") -> "Clock":
