@@ -369,7 +369,7 @@ test("beside other studies a line has its own study's colour and dash, in every 
 });
 
 test("importance beside other studies: when it comes, by what it waits for", () => {
-  const told = (phases_ended, ...importance) => front.mattersMost({ trials_started: 30, phases_ended, importance });
+  const told = (scored, ...importance) => front.mattersMost({ trials_started: 30, phases_ended: 60, scored, importance });
   assert.equal(told(19), "from 20 trials with a score on"); // of 30 trials that began, most failed
   assert.equal(told(20), "being computed");
   assert.equal(told(20, { phase: null, rows: [], told: "too few trials" }), "too few trials");
