@@ -150,6 +150,12 @@ def test_what_cannot_be_said_is_not(n, names, score, words):
     assert found.table.empty
 
 
+def test_of_several_seeds_each_configurations_are_too_few_not_trials():
+    trials, phases = _study(30, lambda t, rng: t["lr"])
+    found = importance(trials.assign(candidate=trials["trial"] // 3 * 3), phases, NAMES)
+    assert found.problem == "10 configurations with a score, 20 are needed"
+
+
 def test_a_phase_can_be_chosen_and_unfinished_trials_do_not_count():
     trials, phases = _study(30, lambda t, rng: np.log10(t["lr"]))
     trials.loc[:4, "last_score"] = np.nan

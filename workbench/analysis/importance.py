@@ -112,7 +112,8 @@ def importance(
     if len(y) < FEWEST_TRIALS:
         heirs = len(trials) - len(began_anew(trials))
         besides = f" ({heirs} that began with others' weights are left out)" if heirs else ""
-        words = f"{so_many(len(y), 'trial')} with a score{besides}, {FEWEST_TRIALS} are needed"
+        what = "trial" if by_seed.shape[1] == 1 else "configuration"  # of several seeds each
+        words = f"{so_many(len(y), what)} with a score{besides}, {FEWEST_TRIALS} are needed"
         return Importance(problem=words, trials=len(y))
     if not names:
         return Importance(problem="no hyperparameter was varied", trials=len(y))
