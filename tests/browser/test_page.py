@@ -23,6 +23,13 @@ def running():
     return board_of(40, 0.55)
 
 
+LINES = """cells => cells.map((cell) => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return text.getClientRects().length;
+})"""
+
+
 def rows(page):
     return page.locator(".wb-body [role=row]:not([hidden])")
 
@@ -132,12 +139,21 @@ def test_three_trials_are_in_sight_side_by_side_and_no_number_is_broken(tab, run
     drawn(tab)
     facing = tab.locator(".wb-detail")
     assert facing.evaluate("detail => detail.scrollWidth <= detail.clientWidth")
-    lines = """cells => cells.map((cell) => {
-        const text = document.createRange();
-        text.selectNodeContents(cell);
-        return text.getClientRects().length;
-    })"""
-    assert set(facing.locator("td").evaluate_all(lines)) == {1}
+    assert set(facing.locator("td").evaluate_all(LINES)) == {1}
+
+
+def test_no_number_is_broken_beside_a_long_name(tab):
+    board = Board("names", Size())
+    name = "name_" + "x" * 190
+    board.take(News([
+        Event(Kind.RUN, 0.0, k, 0, data={"config": {"lr": 0.001545 - k * 1e-4} | {name: k}, "parent": None, "seed": 0})
+        for k in range(2)
+    ]))  # fmt: skip
+    stand(tab, board, selected=[0, 1])
+    drawn(tab)
+    facing = tab.locator(".wb-detail")
+    assert facing.evaluate("detail => detail.scrollWidth <= detail.clientWidth")
+    assert set(facing.locator("td").evaluate_all(LINES)) == {1}
 
 
 def test_one_filter_writes_what_is_visible(tab, running):
