@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -149,6 +150,12 @@ def test_what_cannot_be_said_is_not(n, names, score, words):
     assert found.table.empty
 
 
+def test_of_several_seeds_each_configurations_are_too_few_not_trials():
+    trials, phases = _study(30, lambda t, rng: t["lr"])
+    found = importance(trials.assign(candidate=trials["trial"] // 3 * 3), phases, NAMES)
+    assert found.problem == "10 configurations with a score, 20 are needed"
+
+
 def test_a_phase_can_be_chosen_and_unfinished_trials_do_not_count():
     trials, phases = _study(30, lambda t, rng: np.log10(t["lr"]))
     trials.loc[:4, "last_score"] = np.nan
@@ -201,6 +208,18 @@ def test_draws_hold_all_rows_of_each_configuration_drawn() -> None:
 def test_one_score_that_differs_from_all_others_is_said_without_a_warning() -> None:
     trials, phases = _study(30, lambda t, rng: np.arange(30) == 7)
     assert importance(trials.astype({"last_score": float}), phases, NAMES, forests=2, resamples=2).trials == 30
+
+
+@pytest.mark.parametrize("power", [-1000, 600, 1020])
+def test_scores_of_any_size_are_explained_alike_and_without_a_warning(power) -> None:
+    trials, phases = _study(40, lambda t, rng: np.log10(t["lr"]) + rng.normal(0, 0.1, 40))
+    told = importance(trials, phases, NAMES, forests=3, resamples=5)
+    larger = trials.assign(last_score=np.ldexp(trials["last_score"], power))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = importance(larger, phases, NAMES, forests=3, resamples=5)
+    assert again.r2 == pytest.approx(told.r2, abs=1e-6)
+    pd.testing.assert_frame_equal(again.table, told.table)
 
 
 def test_a_seed_that_has_no_score_is_not_drawn() -> None:

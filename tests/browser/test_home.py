@@ -110,6 +110,17 @@ def test_studies_side_by_side_are_in_sight_where_there_is_little_room(tab, db):
         tab.set_viewport_size(size)
 
 
+def test_axes_side_by_side_have_the_whole_width_where_there_is_little_room(tab, db):
+    size = tab.viewport_size
+    tab.set_viewport_size({"width": 850, "height": 900})  # a notebook beside JupyterLab's list of files
+    try:
+        stand_home(tab, db, "monday", "tuesday")
+        axes = tab.get_by_label("trials of all studies through their hyperparameters")
+        assert axes.bounding_box()["width"] > 0.9 * tab.locator(".wb-open .wb-main").bounding_box()["width"]
+    finally:
+        tab.set_viewport_size(size)
+
+
 def test_studies_side_by_side_are_brushed_together(tab, db):
     stand_home(tab, db, "monday", "wednesday")
     tab.wait_for_selector(".wb-sides tbody tr")

@@ -23,6 +23,13 @@ def running():
     return board_of(40, 0.55)
 
 
+LINES = """cells => cells.map((cell) => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return text.getClientRects().length;
+})"""
+
+
 def rows(page):
     return page.locator(".wb-body [role=row]:not([hidden])")
 
@@ -111,17 +118,42 @@ def test_numbers_are_in_sight_whatever_their_size_and_names(tab):
     assert tab.locator(".wb-detail").evaluate("detail => detail.scrollWidth <= detail.clientWidth")
 
 
+def test_lists_and_forms_are_no_wider_than_their_place_whatever_the_names(tab):
+    name = "name_" + "x" * 190
+    board = Board("names", Size(), space=Space({name: LogUniform(1e-5, 1e-2)}))
+    board.take(News([
+        Event(Kind.RUN, 0.0, 0, 0, data={"config": {name: 1e-3}, "parent": None, "seed": 0}),
+        Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+        Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": 1.0}),
+    ]))  # fmt: skip
+    stand(tab, board, selected=[0])
+    tab.get_by_role("tab", name="Score against").click()
+    tab.get_by_role("button", name="Clone …").click()
+    drawn(tab)
+    for part in (".wb-tab:not([hidden])", ".wb-form"):
+        assert tab.locator(part).evaluate("part => part.scrollWidth <= part.clientWidth"), part
+
+
 def test_three_trials_are_in_sight_side_by_side_and_no_number_is_broken(tab, running):
     stand(tab, running, selected=[0, 12, 18])
     drawn(tab)
     facing = tab.locator(".wb-detail")
     assert facing.evaluate("detail => detail.scrollWidth <= detail.clientWidth")
-    lines = """cells => cells.map((cell) => {
-        const text = document.createRange();
-        text.selectNodeContents(cell);
-        return text.getClientRects().length;
-    })"""
-    assert set(facing.locator("td").evaluate_all(lines)) == {1}
+    assert set(facing.locator("td").evaluate_all(LINES)) == {1}
+
+
+def test_no_number_is_broken_beside_a_long_name(tab):
+    board = Board("names", Size())
+    name = "name_" + "x" * 190
+    board.take(News([
+        Event(Kind.RUN, 0.0, k, 0, data={"config": {"lr": 0.001545 - k * 1e-4} | {name: k}, "parent": None, "seed": 0})
+        for k in range(2)
+    ]))  # fmt: skip
+    stand(tab, board, selected=[0, 1])
+    drawn(tab)
+    facing = tab.locator(".wb-detail")
+    assert facing.evaluate("detail => detail.scrollWidth <= detail.clientWidth")
+    assert set(facing.locator("td").evaluate_all(LINES)) == {1}
 
 
 def test_one_filter_writes_what_is_visible(tab, running):

@@ -16,6 +16,7 @@ FEWEST_TRIALS = 20  # ten folds of two
 MOST_TRIALS = 1000  # explained; of more as many are drawn, for they would take long and tell little else
 FOLDS, _SHUFFLES = 10, 5
 MOST_GAP = 0.3  # R² on its own trials above that on others: more than this is called overfitting
+_LARGEST_EXPONENT = 400  # of two, above 0 or below: up to it sums of squares are floats
 _LOG_RATIO = 20.0  # positive values over a larger range are taken by their logarithm
 COLUMNS = ["hyperparameter", "importance", "low", "high", "permutation", "permutation_low", "permutation_high"]
 
@@ -105,12 +106,14 @@ def importance(
         The same data and seed give the same answer, which is remembered.
     """
     rows, by_seed = scores_by_seed(trials, phases, phase)
+    by_seed = _with_squares(by_seed)
     y = _over_seeds(by_seed)
     names = [name for name in hyperparameters if rows[name].astype(str).nunique() > 1]
     if len(y) < FEWEST_TRIALS:
         heirs = len(trials) - len(began_anew(trials))
         besides = f" ({heirs} that began with others' weights are left out)" if heirs else ""
-        words = f"{so_many(len(y), 'trial')} with a score{besides}, {FEWEST_TRIALS} are needed"
+        what = "trial" if by_seed.shape[1] == 1 else "configuration"  # of several seeds each
+        words = f"{so_many(len(y), what)} with a score{besides}, {FEWEST_TRIALS} are needed"
         return Importance(problem=words, trials=len(y))
     if not names:
         return Importance(problem="no hyperparameter was varied", trials=len(y))
@@ -177,6 +180,15 @@ def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None
     table = np.full((len(first), seed.max() + 1), np.nan)
     table[pd.Index(first["candidate"]).get_indexer(rows["candidate"]), seed] = y
     return first, table
+
+
+def _with_squares(scores: Floats) -> Floats:
+    """Scale scores whose squares no float holds, as of a loss that has diverged: all that is told is of shares.
+
+    By a power of two, which changes no digit.
+    """
+    _, exponent = np.frexp(np.nanmax(np.abs(scores), initial=0.0))
+    return np.ldexp(scores, -exponent) if abs(exponent) > _LARGEST_EXPONENT else scores
 
 
 def encoded(configs: pd.DataFrame) -> Floats:

@@ -1,4 +1,5 @@
 import gc
+import queue
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from tests.viz.dashboard.conftest import NAME, SPEC, Telling, ends_while_read, in_order, slots_drawn
 from workbench.analysis.forests import forests_apart
 from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge import Controls, Inbox, StudyLog, frames_of
@@ -130,6 +132,59 @@ def test_buttons_ask_and_are_told_whether_it_was_sent(board, log, db):
     assert board.controls.study == NAME
 
 
+def with_scores(n_trials, n_phases=1):
+    """Events of trials that have each ended so many phases."""
+    for trial in range(n_trials):
+        yield Event(Kind.RUN, 0.0, trial, 0, data={"config": {"lr": 0.1 * trial}, "parent": None, "seed": trial})
+        for phase in range(n_phases):
+            yield Event(Kind.PHASE_STARTED, phase, trial, phase, trial)
+            yield Event(Kind.PHASE_ENDED, phase + 1.0, trial, phase, trial, {"score": float(trial)})
+
+
+ENOUGH = Ledger(with_scores(20))
+
+
+def test_importance_is_not_computed_before_enough_trials_have_a_score_however_many_phases_have_ended(board, log):
+    log.append([*with_scores(19, n_phases=3)])
+    board.refresh()
+    assert board._estimator._thread is None
+
+
+def test_importance_is_told_phase_by_phase_and_what_was_told_before_stays_until_then(monkeypatch):
+    class Heard(Estimator):
+        def __init__(self):
+            self.news = queue.Queue()
+            super().__init__()
+
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name == "answers":
+                self.news.put([answer["told"] for answer in value])
+
+    says = """import json, sys
+for phase in (None, 0):
+    print(json.dumps({"phase": phase, "rows": [], "told": f"new, {phase}"}), flush=True)
+    sys.stdin.readline()"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    begun = []
+
+    def start(*_):
+        begun.append(subprocess.Popen([sys.executable, "-c", says], **pipes))
+        return begun[0]
+
+    monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", start)
+    estimator = Heard()
+    estimator.answers = [{"phase": phase, "rows": [], "told": f"old, {phase}"} for phase in (None, 0)]
+    estimator.look(ENOUGH, lambda: frames_of([]))
+    told = [estimator.news.get(timeout=60) for _ in range(3)]
+    assert told == [[], ["old, None", "old, 0"], ["new, None", "old, 0"]]
+    assert begun[0].poll() is None  # it is still at the phase
+    begun[0].stdin.write(b"\n\n")
+    begun[0].stdin.flush()
+    estimator._thread.join(60)
+    assert estimator.news.get() == ["new, None", "new, 0"]
+
+
 def test_importance_comes_by_itself_once_there_are_enough_trials_unless_it_is_switched_off(board, log, monkeypatch):
     quick = partial(forests_apart, forests=2, niceness=0)  # or a busy machine lets it wait for long
     monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", quick)
@@ -218,7 +273,7 @@ def test_a_note_on_a_study_that_is_over_is_told(db, log, monkeypatch):
 class _Slow(Estimator):
     """Its answers come after the study's end."""
 
-    def look(self, phases_ended, frames):
+    def look(self, ledger, frames):
         self.looks = getattr(self, "looks", 0) + 1
         if self.looks > 3:
             self.answers = [{"phase": None, "rows": [], "told": "late"}]
@@ -244,7 +299,7 @@ def test_importance_that_is_just_being_started_ends_with_its_dashboard(monkeypat
 
     monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", start)
     estimator = Estimator()
-    estimator.look(99, lambda: frames_of([]))
+    estimator.look(ENOUGH, lambda: frames_of([]))
     estimator.close()
     closed.set()
     estimator._thread.join(60)
@@ -262,7 +317,7 @@ def test_importance_is_computed_for_one_view_of_a_kernel_at_a_time(monkeypatch):
     monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", start)
     estimators = [Estimator() for _ in range(4)]
     for estimator in estimators:
-        estimator.look(99, lambda: frames_of([]))
+        estimator.look(ENOUGH, lambda: frames_of([]))
     for estimator in estimators:
         estimator._thread.join()
     assert beside == [0, 0, 0, 0]

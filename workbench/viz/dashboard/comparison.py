@@ -16,7 +16,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.ledger import standing_in
 from workbench.knowledge.frames import SLOTS
 from workbench.viz.dashboard.board import Board, Message, board_of
-from workbench.viz.dashboard.estimator import Estimator
+from workbench.viz.dashboard.estimator import Estimator, scored
 from workbench.viz.dashboard.explored import Explored
 from workbench.viz.dashboard.feed import Feed
 from workbench.viz.dashboard.static import studies_table
@@ -90,7 +90,7 @@ class Comparison(Explored):
                 board.take(news)
                 more = news.more
             board.learn(driven=feed.driven)
-            self._estimators[name].look(board.ledger.phases_ended, board.frames)
+            self._estimators[name].look(board.ledger, board.frames)
             board.learn(importance=self._estimators[name].answers)
 
     def _take_as_sent(self) -> None:
@@ -157,6 +157,7 @@ def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
         **{name: now[name] for name in kept},
         "name": board.name,
         "title": board.title,
+        "scored": scored(board.ledger),
         "importance": board.importance,
         "color": color,
         "dash": dash,

@@ -125,7 +125,7 @@ class Dashboard(Explored):
             self._wake.set()
         self._board.learn(driven=self._feed.driven)
         if self.importance and not self._board.reported.reading:  # its tables take a while
-            self._estimator.look(self._board.ledger.phases_ended, self._board.frames)
+            self._estimator.look(self._board.ledger, self._board.frames)
             self._board.learn(importance=self._estimator.answers)
 
     def _snapshot(self) -> Iterator[Message]:

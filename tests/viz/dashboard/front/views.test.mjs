@@ -331,6 +331,19 @@ test("whole hyperparameters are told in full, in tips, cells and at the ends of 
   assert.equal(cell.textContent, "1048576");
 });
 
+test("a hyperparameter's name of any length stands whole under its figure, or how it begins and ends", () => {
+  for (const [letters, whole] of [[100, true], [200, false]]) {
+    const name = `begin${"_".repeat(letters - 8)}end`;
+    const store = storeOf({ trials: [1, 2, 3].map((k) => trial(k, { last: k, config: { [name]: k } })) });
+    const { canvas, calls } = makeCanvas();
+    front.drawScores(canvas, scene(store, { against: name }));
+    const [, words, x] = calls.find(([call, said]) => call === "fillText" && String(said).startsWith("begin"));
+    assert.equal(words === name, whole);
+    assert.ok(words.endsWith("end"));
+    assert.ok(x - 3 * words.length >= 0 && x + 3 * words.length <= 640, `${x} ${words.length}`);
+  }
+});
+
 test("the nearest mark wins, within 12 pixels", () => {
   const marks = [{ x: 10, y: 10 }, { x: 16, y: 10 }];
   assert.equal(front.nearestOf(marks, 14, 10), marks[1]);
@@ -369,7 +382,7 @@ test("beside other studies a line has its own study's colour and dash, in every 
 });
 
 test("importance beside other studies: when it comes, by what it waits for", () => {
-  const told = (phases_ended, ...importance) => front.mattersMost({ trials_started: 30, phases_ended, importance });
+  const told = (scored, ...importance) => front.mattersMost({ trials_started: 30, phases_ended: 60, scored, importance });
   assert.equal(told(19), "from 20 trials with a score on"); // of 30 trials that began, most failed
   assert.equal(told(20), "being computed");
   assert.equal(told(20, { phase: null, rows: [], told: "too few trials" }), "too few trials");

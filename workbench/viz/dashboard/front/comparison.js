@@ -63,10 +63,10 @@ function sideRow(row, study) {
   for (const words of cells) make("td", "", row, String(words));
 }
 
-// The hyperparameter that matters most, or why none is named: nothing is computed before as many phases have ended.
+// The hyperparameter that matters most, or why none is named: nothing is computed before as many trials have a score.
 function mattersMost(study) {
   const found = study.importance.find(({ phase }) => phase === null);
-  if (!found) return study.phases_ended < 20 ? "from 20 trials with a score on" : "being computed";
+  if (!found) return study.scored < 20 ? "from 20 trials with a score on" : "being computed";
   return found.rows.length ? found.rows[0].hyperparameter : found.told;
 }
 

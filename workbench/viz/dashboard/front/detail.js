@@ -30,7 +30,7 @@ function makeDetail(parent, store, own) {
     for (const [name, values] of rows) {
       const row = make("tr", "", body);
       make("th", "", row, name).scope = "row";
-      for (const value of values) make("td", "", row, value);
+      for (const value of values) make("td", Number.isNaN(Number(value)) ? "" : "wb-whole", row, value);
     }
     make("p", "wb-soft", facing, same.length ? `the same in all: ${same.join(", ")}` : "no hyperparameter is the same in all");
   };

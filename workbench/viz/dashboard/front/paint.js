@@ -175,7 +175,9 @@ function axes(pen, box, x, y, colors) {
     if (!x.bare) rule(pen, at, box.top, at, foot);
     pen.fillText(xs.labels[k], at, foot + 4);
   });
-  pen.fillText(x.title, box.left + box.width / 2, foot + (x.low2 ? 30 : 17));
+  const edge = box.left + box.width + 10; // the canvas's
+  const title = fitting(pen, x.title, edge - 4);
+  pen.fillText(title, Math.min(box.left + box.width / 2, edge - 2 - pen.measureText(title).width / 2), foot + (x.low2 ? 30 : 17));
   pen.save();
   pen.translate(10, box.top + box.height / 2);
   pen.rotate(-Math.PI / 2);

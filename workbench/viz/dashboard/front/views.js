@@ -331,7 +331,7 @@ function drawImportance(canvas, { store, colors }, on, found) {
   const { pen, width, height } = ready(canvas, Math.max(TAB - 20, 50 + 30 * (found?.rows.length ?? 0)));
   if (!on) return none(pen, width, height, colors, "switched off: board.importance = True switches it on");
   const scored = [...store.trials.values()].filter((t) => t.last !== null).length;
-  if (!found) return none(pen, width, height, colors, scored < 20 ? "computed once 20 trials have a score" : "being computed …");
+  if (!found) return none(pen, width, height, colors, scored < 20 ? "computed once 20 trials have a score" : "being computed, by a process that gives way to all others: beside busy processors it takes minutes");
   if (!found.rows.length) return none(pen, width, height, colors, found.told);
   const { rows } = found;
   pen.font = FONT;
