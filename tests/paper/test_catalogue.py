@@ -23,8 +23,6 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "curves-evictions-atari": {"repeats": 2, "draws": 2, "each": 2},
     "curves-arrival": {"repeats": 2, "draws": 2, "each": 2},
     "curves-importance": {"forests": 2, "resamples": 2},
-    "curves-arrival-atari": {"repeats": 2, "draws": 2, "each": 2},
-    "curves-importance-atari": {"forests": 2, "resamples": 2},
     "ms-pacman-importance": {"forests": 2, "resamples": 2},
     "ga3c-curves": {"configs": 2, "units": 2, "seeds": 1, "unit_frames": 500, "processes": 1},
     "ga3c-curves-atari": {"configs": 2, "units": 2, "unit_frames": 500, "processes": 1},

@@ -23,7 +23,7 @@ def test_it_came_after_as_many_as_stand_before_it_in_the_order_of_its_repetition
         schedulers={"hypertrick": {"kind": "hypertrick", "eviction_rate": 0.25}},
     )
     monkeypatch.setattr(arrival, "preset", lambda name: scenario)
-    found = arrivals(Arrivals("any", nodes=1, repeats=6, draws=0))
+    found = arrivals(Arrivals(nodes=1, repeats=6, draws=0))
     orders = [scenario.searcher_of("hypertrick", scenario.seed + n).configs for n in range(6)]
     assert [row["came"] for row in found] == [[c["config_id"] for c in order].index(1) / 4 for order in orders]
     assert len({row["came"] for row in found}) > 1

@@ -11,7 +11,7 @@ from workbench.simulation import Scenario, preset
 class Arrivals:
     """Repetitions of a simulated HyperTrick study, each in an order of its own."""
 
-    preset: str
+    preset: str = "ga3c-curves-atari"
     nodes: int = 8  # fewer than trials, for else none is scheduled later than others
     repeats: int = 1000  # on the configurations as they were recorded
     draws: int = 200  # of as many of them, with replacement

@@ -136,20 +136,15 @@ def _evicted(kept: RecordedTable, curves: str) -> Pairs:
     yield better(find(CLAIMS, "Fig. 5", SLOW_AND_LOW), saved, kept.origin, why)
 
 
-ARRIVALS = {"curves-arrival": _CARTPOLE, "curves-arrival-atari": _MS_PACMAN}
-"""Recordings of what HyperTrick comes to by when its best configuration comes → what is replayed."""
-
-
 def arrived(root: Path) -> Pairs:
     """What it costs the result that early workers are favoured (Sec. 3.2)."""
-    for kept in RecordedTable.those_of(ARRIVALS, root):
-        rows, curves = kept.frame, ARRIVALS[kept.name]
-        of = rows.groupby(["draw", rows["came"] < 0.5])["best_score"].mean().unstack()
-        gain = _over_draws(100 * (of[True] / of[False] - 1))
-        on = f"{curves} on 8 nodes, {(rows['draw'] == 0).sum()} times{_drawn(len(of) - 1)}"
-        why = f"best score where the best configuration is among the first half of the trials, less where later; {on}"
-        pair = below(find(CLAIMS, "Sec. 3.2", EARLY), gain, NEARLY, kept.origin, why, "%")
-        yield with_room(pair, *(of[early] for early in (True, False))) if curves == _CARTPOLE else pair
+    kept = RecordedTable.open("curves-arrival", root)
+    rows, nodes = kept.frame, kept.about["settings"][0]["nodes"]
+    of = rows.groupby(["draw", rows["came"] < 0.5])["best_score"].mean().unstack()
+    gain = _over_draws(100 * (of[True] / of[False] - 1))
+    on = f"{_MS_PACMAN} on {nodes} nodes, {(rows['draw'] == 0).sum()} times{_drawn(len(of) - 1)}"
+    why = f"best score where the best configuration is among the first half of the trials, less where later; {on}"
+    yield below(find(CLAIMS, "Sec. 3.2", EARLY), gain, NEARLY, kept.origin, why, "%")
 
 
 def _over_draws(gaps: "pd.Series") -> Interval:
@@ -162,11 +157,7 @@ def _drawn(draws: int) -> str:
     return f", their configurations drawn again {draws:.0f} times"
 
 
-IMPORTANCES = {
-    "curves-importance": _CARTPOLE,
-    "curves-importance-atari": _MS_PACMAN,
-    "ms-pacman-importance": "GA3C on Ms. Pac-Man",
-}
+IMPORTANCES = {"curves-importance": _CARTPOLE, "ms-pacman-importance": "GA3C on Ms. Pac-Man"}
 """Recordings of what the forests say → of what."""
 
 
