@@ -6,7 +6,7 @@ import pytest
 
 from tests.events import events_of, write_log
 from tests.support import SPACE, Deterministic
-from workbench import FullRuns, KnowledgeBase, RandomSearcher, Space, Study, Uniform
+from workbench import FullRuns, KnowledgeBase, ListSearcher, RandomSearcher, Space, Study, Uniform
 from workbench.algos.quadratic import Quadratic
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Kind
@@ -55,6 +55,22 @@ def test_a_target_ends_a_study_which_says_so_and_goes_on_without_it(study_of) ->
     on = replace(study, target_score=None).run(resume=True)
     assert len(on.frames().phases["score"].dropna()) == 8
     assert "target" not in str(on.results())
+
+
+def test_the_configuration_that_reached_the_target_is_the_one_to_take(client, tmp_path) -> None:
+    """Others have run further by then, and to worse scores."""
+
+    def train(config):
+        yield config["loss"]
+        yield config["loss"]
+
+    scheduler = FullRuns(ListSearcher([{"loss": 0.5}, {"loss": 0.4}, {"loss": 0.1}, {"loss": 0.3}]), 4, 2)
+    study = Study("aimed", scheduler, train, tmp_path / "kb.db", client=client, mode="min", target_score=0.2)
+    found = study.run().results()
+    assert "the target score, 0.2, is reached: 0.1" in found.frames.why_over
+    assert found.frames.trials["phases"].max() == 2
+    assert (found.best_config, found.best_score) == ({"loss": 0.1}, 0.1)
+    assert found.best_checkpoint.endswith("trial-00002/phase-000")
 
 
 def test_a_study_ends_when_its_time_is_up_and_a_resumption_by_name_keeps_its_aim(client, tmp_path) -> None:

@@ -63,6 +63,16 @@ def test_optuna_opens_it_with_params_states_and_scores(db) -> None:
         export(db, "mine", "optuna", url)
 
 
+def test_trials_that_optuna_has_added_to_an_export_are_kept(db) -> None:
+    optuna = pytest.importorskip("optuna")
+    url = f"sqlite:///{export(db, 'exported', 'optuna')}"
+    optuna.load_study(study_name="exported", storage=url).optimize(lambda trial: trial.suggest_float("x", 0, 1), 2)
+    with pytest.raises(InvalidInput, match="has 2 trials of study 'exported' that no export wrote and a new one"):
+        export(db, "exported", "optuna")
+    assert len(optuna.load_study(study_name="exported", storage=url).trials) == 8 + 2
+    export(db, "exported", "optuna", f"sqlite:///{db.parent}/another.db")
+
+
 @pytest.mark.parametrize("place", ["no/such/folder.db", "none://here"])
 def test_a_place_that_optuna_cannot_open_is_told_in_one_line(db, place) -> None:
     pytest.importorskip("optuna")

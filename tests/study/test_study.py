@@ -828,6 +828,27 @@ def test_a_script_that_ends_before_its_study_says_so(tmp_path, then, said) -> No
     assert ("cut off" in done.stderr) == bool(said), done.stderr
 
 
+def test_a_script_that_is_interrupted_while_trials_run_tells_of_no_other_errors(tmp_path) -> None:
+    begins = "run = Study('mine', FullRuns({'lr': LogUniform(1e-3, 1.0)}, 2, 1), train, db='kb.db', nodes=2).start()"
+    (tmp_path / "script.py").write_text(
+        "import signal, threading\n"
+        "from pathlib import Path\n"
+        "from workbench import FullRuns, LogUniform, Study\n"
+        "def train(config):\n"
+        "    Path(str(config['lr'])).touch()\n"
+        "    threading.Event().wait()\n"
+        "    yield 0.0\n"
+        f"signal.signal(signal.SIGINT, signal.default_int_handler)\n{begins}\n"
+        "while len([*Path().glob('0.*')]) < 2:\n"
+        "    run.wait(0.1)\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+    )
+    env = {**os.environ, **FROM_HERE}
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert "study 'mine' is cut off" in done.stderr
+    assert done.stderr.count("Traceback") == 1, done.stderr  # KeyboardInterrupt's own
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> None:
     (tmp_path / "driver.py").write_text(_DRIVER)

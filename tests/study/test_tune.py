@@ -107,6 +107,16 @@ def test_an_error_of_the_function_comes_out_with_its_line(here) -> None:
         assert list(kb) == ["train"]
 
 
+def test_a_search_whose_first_trials_fail_goes_on_if_it_is_told_to_as_the_error_says(here) -> None:
+    def train(config):
+        yield config["momentum"]
+
+    with pytest.raises(FirstTrialsFailed, match="or let it go on with fail_fast=False"):
+        tune(train, SPACE, n_trials=9, **here)
+    with pytest.raises(StudyError, match=r"no trial of study 'train-2' has a score: .*, 9 trials"):
+        tune(train, SPACE, n_trials=9, fail_fast=False, **here)
+
+
 def test_fewer_trials_than_tell_what_is_wrong_are_an_error_too_if_all_fail(here) -> None:
     """Two were: tune returned as if it had found something."""
 

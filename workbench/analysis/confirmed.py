@@ -50,7 +50,8 @@ def claims(
     judged_by : str
         What joined the scores of a configuration's seeds: see `Seeded`.
     leader : int, optional
-        A trial of the configuration that the scheduler would take, which knows more than last scores: see `leader_of`.
+        A trial of the configuration that the scheduler would take, which knows more than last scores: see `leader_of`;
+        or of one that has reached the study's target.
 
     Returns
     -------

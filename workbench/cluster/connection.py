@@ -14,6 +14,7 @@ from typing import Any
 
 import cloudpickle
 from distributed import Client, Future
+from distributed.client import done_callback
 from distributed.comm import connect
 
 from workbench.cluster import worker
@@ -162,6 +163,14 @@ class Connection:
         """Run a function on one worker, which fails with an `ImportError` or the like where it has no such function."""
         call = cloudpickle.dumps(_Call(function, arguments))
         return self._own.submit(pickle.loads, call, key=key, workers=[address], pure=False)
+
+    def when_done(self, future: Future, tell: Callable[[Future], None]) -> None:
+        """Call with what was submitted here once it is over, on the client's own thread.
+
+        `Future.add_done_callback` calls on another, which is not there any more where a script ends while trials run:
+        each of them would bring a traceback.
+        """
+        self._own.loop.add_callback(done_callback, future, tell)
 
     def restart(self, address: str) -> None:
         """Have a worker replaced by its nanny, in the background.

@@ -87,7 +87,7 @@ class Tasks:
         key = f"{topic}-trial-{job.trial}-phase-{job.phase}-rank-{rank}-{uuid.uuid4().hex[:8]}"
         future = self._line.submit(worker.run_phase, task, address=attempt.slot.addresses[rank], key=key)
         self._running[job.trial].futures[rank] = future
-        future.add_done_callback(lambda done: self._ended(attempt, rank, done))
+        self._line.when_done(future, lambda done: self._ended(attempt, rank, done))
 
     def cancel(self, attempt: Attempt, stop: bool) -> None:
         """Take back what has not begun; what runs stops, if it must, at its next sign of progress."""

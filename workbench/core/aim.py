@@ -76,9 +76,13 @@ class Aim:
             return True
         return self.sign * score > self.sign * than
 
+    def reached(self, best: float | None) -> bool:
+        """Tell whether a best score is as good as the target, if there is one."""
+        return self.target_score is not None and best is not None and not self.better(self.target_score, best)
+
     def why_over(self, best: float | None, searching_s: float) -> str | None:
         """Say why a study is over with such a best score, `Ledger.searching_s` seconds on; ``None`` if it is not."""
-        if self.target_score is not None and best is not None and not self.better(self.target_score, best):
+        if self.reached(best):
             return f"the target score, {self.target_score:g}, is reached: {best:g}"
         if self.max_hours is not None and searching_s >= 3600 * self.max_hours:
             return f"its time, {self.max_hours:g} h, is up"

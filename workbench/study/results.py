@@ -104,9 +104,10 @@ class Results:
     def best(self) -> dict[str, Any]:
         """Which configuration to take, a row of `confirmed` or of `claims`; empty before the first score.
 
-        That is the best by fresh seeds, once what is claimed to be best has some; else the scheduler's leader; where it
-        names none, the best of those that ran the furthest, phases beyond the study's own not counted, by the last
-        scores of all their seeds. The luckiest phase, in `summary`, may be of another.
+        That is the best by fresh seeds, once what is claimed to be best has some; else the one that has reached the
+        study's target; else the scheduler's leader; where it names none, the best of those that ran the furthest,
+        phases beyond the study's own not counted, by the last scores of all their seeds. The luckiest phase, in
+        `summary`, may be of another.
         """
         from workbench.analysis.confirmed import deciding
 
@@ -164,7 +165,9 @@ class Results:
         """The configurations by the scores on which the study chose them; see `workbench.analysis.claims`."""
         from workbench.analysis import claims, leader_of
 
-        return claims(planned(self), self.frames.aim.mode, self.judged_by, leader_of(self.frames.decisions))
+        aim, best = self.frames.aim, self.summary
+        leader = best["best_trial"] if aim.reached(best["best_score"]) else leader_of(self.frames.decisions)
+        return claims(planned(self), aim.mode, self.judged_by, leader)
 
     @property
     def confirmed(self) -> "pd.DataFrame":

@@ -34,6 +34,7 @@ def tune(
     resume: bool = False,
     db: str | Path = DEFAULT_DB,
     seed: int = 0,
+    fail_fast: bool = True,
 ) -> "Results":
     """Look for the configuration with the best score, stopping bad ones early; shows how far it is.
 
@@ -64,6 +65,8 @@ def tune(
         or `hours`; the rest as it was begun.
     db : path
     seed : int
+    fail_fast : bool
+        Whether to stop once the first trials have all failed of one error, as of `Study`.
 
     Raises
     ------
@@ -86,7 +89,7 @@ def tune(
         scheduler = ASHA(space, _MOST_TRIALS, n_phases, variant="stopping", seed=seed)
     else:
         scheduler = HyperTrick(space, n_trials, n_phases, seed=seed)
-    where: dict[str, Any] = {"db": db, "nodes": nodes, "seed": seed}
+    where: dict[str, Any] = {"db": db, "nodes": nodes, "seed": seed, "fail_fast": fail_fast}
     aim: dict[str, Any] = {"mode": mode, "max_hours": hours, "target_score": target_score}
 
     def named(name: str) -> Study:

@@ -11,6 +11,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Config, Event, Scalar
 from workbench.core.record import size_of_record, space_of_record
+from workbench.core.showing import so_many
 from workbench.study.export.exporter import (
     Exporter,
     needed,
@@ -20,7 +21,7 @@ from workbench.study.export.exporter import (
     storage_url,
 )
 
-_MARK = "rl-workbench"
+_MARK, _NUMBER = "rl-workbench", "trial"  # attributes of a study, and of each of its trials
 
 
 class OptunaExport(Exporter):
@@ -29,7 +30,8 @@ class OptunaExport(Exporter):
     A trial that ran all its phases is COMPLETE with its last score, one that was stopped PRUNED, one that failed FAIL.
     A fresh seed of one that was stopped is PRUNED too; the attribute ``confirms`` tells fresh seeds.
     Optuna's finished trials never change: what a person lets such a trial run further is in the next export.
-    With a second objective the study has two directions, and no intermediate values.
+    With a second objective the study has two directions, and no intermediate values. A study to which Optuna has added
+    trials of its own is not replaced.
 
     Parameters
     ----------
@@ -55,6 +57,12 @@ class OptunaExport(Exporter):
                     f"{shown(self.place)} holds a study {self.name!r} of somebody else's: choose another place"
                 )
             refuse_anothers(self.place, self.name, existing.user_attrs[_MARK], self.identity)
+            there = self._storage.get_all_trials(existing._study_id, deepcopy=False)
+            if added := sum(_NUMBER not in trial.user_attrs for trial in there):
+                raise InvalidInput(
+                    f"{shown(self.place)} has {so_many(added, 'trial')} of study {self.name!r} that no export wrote "
+                    "and a new one would delete: choose another place"
+                )
             optuna.delete_study(study_name=self.name, storage=self._storage)
 
     def _made(self) -> Any:
@@ -100,7 +108,7 @@ class OptunaExport(Exporter):
     def _begun(self, number: int) -> int:
         trial, optuna = self.ledger.trials[number], self._optuna
         domains = {name: _distribution(optuna, self._space.get(name), value) for name, value in trial.config.items()}
-        about = {"trial": number, "seed": trial.seed, "parent": trial.parent, "confirms": trial.confirms}
+        about = {_NUMBER: number, "seed": trial.seed, "parent": trial.parent, "confirms": trial.confirms}
         made = optuna.trial.create_trial(
             state=optuna.trial.TrialState.RUNNING,
             params={name: value for name, value in trial.config.items() if domains[name] is not None},
