@@ -17,6 +17,7 @@ import yaml
 import workbench
 from workbench.cli.main import main
 from workbench.core.places import DATA
+from workbench.core.showing import so_many
 from workbench.knowledge import KnowledgeBase
 from workbench.study.file import read_file, study_from
 
@@ -130,19 +131,21 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_card_of_the_recorded_curves_says_what_is_in_the_table() -> None:
-    table = pd.read_parquet(DATA / "ga3c-curves" / "table.parquet")
+@pytest.mark.parametrize("name", ["ga3c-curves", "ga3c-curves-atari"])
+def test_the_card_of_the_recorded_curves_says_what_is_in_the_tables(name) -> None:
+    table = pd.read_parquet(DATA / name / "table.parquet")
     card = (DOCS / "curves.md").read_text()
     described = re.findall(r"^\| `(\w+)` \|", card, flags=re.MULTILINE)
     assert described == list(table.columns)
-    counts = {"configurations": "config_id", "seeds": "seed", "units": "step"}
-    shape = " × ".join(f"{table[column].nunique()} {what}" for what, column in counts.items())
+    counts = {"configuration": "config_id", "seed": "seed", "unit": "step"}
+    shape = " × ".join(so_many(table[column].nunique(), what) for what, column in counts.items())
     assert f"{len(table)} rows: {shape}" in card
     assert not table.isna().any().any()
     seconds = table.groupby(["config_id", "seed"])["wall_s"].diff().fillna(table["wall_s"])
-    assert f"A unit takes {seconds.min():.2f} to {seconds.max():.1f} seconds" in card
-    command = json.loads((DATA / "ga3c-curves" / "provenance.json").read_text())["command"]
-    assert f"`{command}`" in card
+    assert f"{seconds.min():.2g} to {seconds.max():.2g} seconds" in card
+    about = json.loads((DATA / name / "provenance.json").read_text())
+    assert f"`{about['command']}`" in card
+    assert f"{about['settings'][0]['unit_frames']:,} frames" in card
 
 
 def test_how_late_the_best_of_the_recorded_curves_rises_is_as_told() -> None:

@@ -172,6 +172,15 @@ def seeds_of_curves() -> go.Figure:
     return figures.bands(bands, "Five of the 46: median of ten seeds, and how far they lie apart", "units", "score")
 
 
+def curves_of_atari() -> go.Figure:
+    rows = recorded("ga3c-curves-atari").frame.rename(columns={"config_id": "trial", "step": "x"})
+    rows = rows.assign(phase=rows["x"], phase_end=rows["x"] == rows["x"].max())
+    configs = rows.drop_duplicates("trial").assign(state="finished")
+    names = ["learning_rate", "gamma", "t_max"]
+    fig = figures.learning_curves(rows, configs, color="learning_rate", hyperparameters=names, x_title="unit")
+    return fig.update_layout(title="GA3C on Ms. Pac-Man: 46 configurations, none stopped (measured)", showlegend=False)
+
+
 def train(config: dict[str, float]) -> Iterator[dict[str, float]]:
     """What `docs/own.md` begins with, sparser where that pays: weights that are not zero are a second objective."""
     images, digits = load_digits(return_X_y=True)
@@ -219,6 +228,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "ga3c-table-3": agents_of_table_3,
     "ga3c-pong": pong,
     "seeds": seeds_of_curves,
+    "curves-atari": curves_of_atari,
     "own": lambda: own_study().figures()["parallel coordinates"],
     "objectives": lambda: own_study().figures()["objectives"],
 }

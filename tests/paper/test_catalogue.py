@@ -18,7 +18,10 @@ _SPEED = {"seeds": 1, "seconds": 1.0, "phases": 2}
 SMALLEST = {  # every experiment, as small as it goes: what is changed in the first part of its minutes
     "hyperband-against-hypertrick": {"repeats": 3},
     "curves-hyperband-against-hypertrick": {"repeats": 2, "draws": 2, "each": 2},
+    "curves-hyperband-against-hypertrick-atari": {"repeats": 2, "draws": 2, "each": 2},
     "curves-evictions": {"repeats": 2, "draws": 2, "each": 2},
+    "curves-evictions-atari": {"repeats": 2, "draws": 2, "each": 2},
+    "curves-arrival": {"repeats": 2, "draws": 2, "each": 2},
     "curves-importance": {"forests": 2, "resamples": 2},
     "ms-pacman-importance": {"forests": 2, "resamples": 2},
     "ga3c-curves": {"configs": 2, "units": 2, "seeds": 1, "unit_frames": 500, "processes": 1},
@@ -62,6 +65,7 @@ FAST = (  # within 2 s; of the experiments that train GA3C over a setting, one
     "hyperband-against-hypertrick",
     "curves-hyperband-against-hypertrick",
     "curves-evictions",
+    "curves-arrival",
     "ga3c-curves",
     "ga3c-epsilon",
     "pbt-toy",

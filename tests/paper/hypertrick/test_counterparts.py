@@ -48,6 +48,19 @@ def test_a_simulation_speaks_to_claims_and_stands_for_no_game(tmp_path) -> None:
     assert set(ratios) == {("not run", None)}
 
 
+@pytest.mark.parametrize(("end", "found"), [("", "undecided"), ("-atari", "agrees")])
+def test_scores_near_500_say_nothing_of_being_alike_on_cartpole_where_that_is_the_most(tmp_path, end, found) -> None:
+    measures = ("makespan", "time_to_best", "occupancy", "completion_rate", "best_score")
+    names = ("hypertrick", "hyperband", "hypertrick - hyperband", "hypertrick - hyperband, %")
+    rows = [
+        {"scheduler": name, "repeats": 3} | {m + of: best for m in measures for of in ("", "_low", "_high")}
+        for name, best in zip(names, (499.0, 498.0, 1.0, 0.2), strict=True)
+    ]
+    keep_table(tmp_path / f"curves-hyperband-against-hypertrick{end}", rows, ABOUT)
+    told = verdicts(tmp_path, "HyperTrick", "Sec. 5.2.4")["HyperTrick and Hyperband come to similar scores"]
+    assert told == (found, 0.2)
+
+
 @pytest.mark.parametrize("rate", [(60, 55, 65), (28, 22, 65), (3, 1, 4)])
 def test_how_far_the_lesser_of_rate_and_gamma_is_from_t_max_is_shown_of_other_games_than_the_papers(tmp_path, rate):
     shares = {"learning_rate": rate, "gamma": (30, 25, 40), "t_max": (10, 5, 20)}
@@ -114,6 +127,25 @@ def test_slow_trials_of_low_scores_are_stopped_soon_if_they_run_less_than_all(tm
     keep_table(tmp_path / "curves-evictions", rows, ABOUT)
     verdict, saved = verdicts(tmp_path, "HyperTrick", "Fig. 5")[SLOW_AND_LOW]
     assert (verdict, saved) == (found[0], pytest.approx(found[1]))
+
+
+@pytest.mark.parametrize(
+    ("early", "found"),
+    [
+        (105, ("agrees", 5)),
+        (150, ("differs", 50)),
+        (110, ("undecided", 10)),
+    ],  # over the draws, 1 % more or less
+)
+def test_early_workers_matter_little_if_the_result_loses_less_than_a_tenth(tmp_path, early, found) -> None:
+    rows = [
+        {"draw": draw, "repeat": n, "came": came, "best_score": score}
+        for draw, of_early in enumerate((early, 1.01 * early, 0.99 * early))
+        for n, (came, score) in enumerate([(0.0, of_early), (0.49, of_early), (0.5, 100), (0.9, 100)])
+    ]
+    keep_table(tmp_path / "curves-arrival", rows, ABOUT | {"settings": [{"nodes": 8}]})
+    (told,) = verdicts(tmp_path, "HyperTrick", "Sec. 3.2").values()
+    assert told == (found[0], pytest.approx(found[1], abs=0.01))
 
 
 def test_how_long_pong_agents_of_similar_scores_play_by_gamma(tmp_path) -> None:

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from workbench.paper.hypertrick.experiments import (
-    MEASURES,
-    FullCurves,
-    Redrawn,
-    Repetitions,
-    full_curves,
-    redrawn_schedulers,
-    schedulers,
-)
+from workbench.paper.hypertrick.experiments import MEASURES, Redrawn, Repetitions, redrawn_schedulers, schedulers
 from workbench.simulation import compare, preset
 
 
@@ -34,11 +26,3 @@ def test_each_draw_of_the_configurations_has_a_rival_of_its_own() -> None:
     ]
     low, high = np.quantile(drawn, (0.025, 0.975))
     assert (row["makespan_low"], row["makespan_high"]) == pytest.approx((low, high))
-
-
-def test_parts_of_the_curves_are_of_the_configurations_that_one_run_would_have() -> None:
-    small = {"seeds": 1, "unit_frames": 300, "units": 1, "processes": 1}
-    one, two = (full_curves(FullCurves(configs=1, first=first, **small)) for first in (0, 1))
-    both = full_curves(FullCurves(configs=2, **small))
-    assert [row | {"wall_s": 0} for row in one + two] == [row | {"wall_s": 0} for row in both]
-    assert [row["config_id"] for row in both] == [0, 1]

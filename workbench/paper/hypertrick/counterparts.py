@@ -15,6 +15,7 @@ from workbench.paper.hypertrick.published import (
     BUSIER,
     CLAIMS,
     COLUMNS,
+    EARLY,
     FASTER,
     NUMBERS,
     SCHEDULES,
@@ -42,8 +43,10 @@ from workbench.paper.verdicts import (
 if TYPE_CHECKING:
     import pandas as pd
 
+_CARTPOLE, _MS_PACMAN = "recorded CartPole curves", "recorded Ms. Pac-Man curves"
 SIMULATED = {
-    "curves-hyperband-against-hypertrick": "recorded CartPole curves",
+    "curves-hyperband-against-hypertrick": _CARTPOLE,
+    "curves-hyperband-against-hypertrick-atari": _MS_PACMAN,
     "hyperband-against-hypertrick": "made-up curves",
 }
 """Recordings of Hyperband beside HyperTrick on 46 virtual nodes → what is replayed."""
@@ -97,7 +100,7 @@ def simulated(root: Path) -> Pairs:
         yield better(find(CLAIMS, "Sec. 5.2.4", SOONER), negated(sooner), origin, f"time to best saved, {why}")
         best = f"best score less Hyperband's, {why}"
         pair = within(find(CLAIMS, "Sec. 5.2.4", SIMILAR), similar, -NEARLY, NEARLY, origin, best, "%")
-        limited = kept.name.startswith("curves-")
+        limited = curves == _CARTPOLE
         yield with_room(pair, *(rows[name]["best_score"] for name in ("hypertrick", "hyperband"))) if limited else pair
         busier = _scaled(gap, "occupancy", 100)
         yield better(find(CLAIMS, "Sec. 5.2.4", BUSIER), busier, origin, f"occupancy less Hyperband's, {why}", "points")
@@ -106,14 +109,20 @@ def simulated(root: Path) -> Pairs:
         yield within(find(CLAIMS, "Sec. 5.2.3", ALPHA), excess, *ALPHA_EXCESS, origin, why, "points")
 
 
-def evicted(root: Path) -> Pairs:
-    """Whom HyperTrick lets go on (Sec. 5.2.2): how much of their phases kinds of trials ran.
+EVICTED = {"curves-evictions": _CARTPOLE, "curves-evictions-atari": _MS_PACMAN}
+"""Recordings of whom HyperTrick stopped → what is replayed."""
 
-    Intervals are over draws of the recorded configurations: repetitions alone would tell of no others.
-    """
-    kept = RecordedTable.open("curves-evictions", root)
+
+def evicted(root: Path) -> Pairs:
+    """Whom HyperTrick lets go on (Sec. 5.2.2): how much of their phases kinds of trials ran."""
+    for kept in RecordedTable.those_of(EVICTED, root):
+        yield from _evicted(kept, EVICTED[kept.name])
+
+
+def _evicted(kept: RecordedTable, curves: str) -> Pairs:
+    """Ask the claims; intervals are over draws of the configurations: repetitions alone would tell of no others."""
     shares = 100 * kept.frame.groupby("draw").mean()
-    on = f"recorded CartPole curves, {(kept.frame['draw'] == 0).sum()} times{_drawn(len(shares) - 1)}"
+    on = f"{curves}, {(kept.frame['draw'] == 0).sum()} times{_drawn(len(shares) - 1)}"
     number = find(CLAIMS, "Sec. 5.2.2", "fast workers go on whatever their score")
     of_all = shares["unstable"] / 4 + 3 * shares["steady"] / 4  # a quarter and the others
     ran = _over_draws(100 * (shares["fast_low"] / of_all - 1))
@@ -127,6 +136,17 @@ def evicted(root: Path) -> Pairs:
     yield better(find(CLAIMS, "Fig. 5", SLOW_AND_LOW), saved, kept.origin, why)
 
 
+def arrived(root: Path) -> Pairs:
+    """What it costs the result that early workers are favoured (Sec. 3.2)."""
+    kept = RecordedTable.open("curves-arrival", root)
+    rows, nodes = kept.frame, kept.about["settings"][0]["nodes"]
+    of = rows.groupby(["draw", rows["came"] < 0.5])["best_score"].mean().unstack()
+    gain = _over_draws(100 * (of[True] / of[False] - 1))
+    on = f"{_MS_PACMAN} on {nodes} nodes, {(rows['draw'] == 0).sum()} times{_drawn(len(of) - 1)}"
+    why = f"best score where the best configuration is among the first half of the trials, less where later; {on}"
+    yield below(find(CLAIMS, "Sec. 3.2", EARLY), gain, NEARLY, kept.origin, why, "%")
+
+
 def _over_draws(gaps: "pd.Series") -> Interval:
     """Give the gap of the configurations as they were recorded, and where 95 % of their draws' lie."""
     low, high = gaps.iloc[1:].quantile([0.025, 0.975])
@@ -137,7 +157,7 @@ def _drawn(draws: int) -> str:
     return f", their configurations drawn again {draws:.0f} times"
 
 
-IMPORTANCES = {"curves-importance": "recorded CartPole curves", "ms-pacman-importance": "GA3C on Ms. Pac-Man"}
+IMPORTANCES = {"curves-importance": _CARTPOLE, "ms-pacman-importance": "GA3C on Ms. Pac-Man"}
 """Recordings of what the forests say → of what."""
 
 
@@ -197,6 +217,7 @@ COUNTERPARTS: list[Counterpart] = [
     toy_makespans,
     simulated,
     evicted,
+    arrived,
     importances,
     policies,
     atari.counterparts,

@@ -46,13 +46,19 @@ def evictions(settings: Evictions) -> Rows:
 
 
 def _shares(scenario: Scenario, number: int) -> dict[str, float]:
-    repetition = scenario.repetition(number)
-    outcome, searcher = repetition.run("hypertrick"), scenario.searcher_of("hypertrick", repetition.seed)
-    n_phases, phase = scenario.source.n_phases, repetition.model.phase
-    configs = [searcher.suggest(trial) or {} for trial in range(outcome.trials)]
-    curves = np.array([[phase(0, p, config, 0) for p in range(n_phases)] for config in configs])
-    ran = outcome.phases_run() / n_phases
+    outcome = scenario.repetition(number).run("hypertrick")
+    ran = outcome.phases_run() / scenario.source.n_phases
+    curves = whole_curves(scenario, number, outcome.trials)
     return {kind: round(float(ran[of].mean()), 6) for kind, of in kinds(curves).items()}
+
+
+def whole_curves(scenario: Scenario, number: int, n_trials: int) -> Curves:
+    """Give the whole curves of a repetition's trials, in order: shape [trials, phases, 2], of seconds and score."""
+    repetition = scenario.repetition(number)
+    searcher = scenario.searcher_of("hypertrick", repetition.seed)
+    configs = [searcher.suggest(trial) or {} for trial in range(n_trials)]
+    phases = range(scenario.source.n_phases)
+    return np.array([[repetition.model.phase(0, phase, config, 0) for phase in phases] for config in configs])
 
 
 def kinds(curves: Curves) -> dict[str, npt.NDArray[np.bool_]]:

@@ -6,30 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.rl.ga3c.trial import GA3C
-from workbench.algos.rl.games import find_game
-from workbench.algos.search import RandomSearcher
 from workbench.analysis import importance
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
-from workbench.core.budget import Budget
-from workbench.core.domains import Choice, LogUniform
 from workbench.core.errors import WorkbenchError
 from workbench.core.places import DATA
 from workbench.core.protocols import Event
-from workbench.core.space import Space
 from workbench.knowledge import Frames, frames_of
-from workbench.paper.experiment import Experiment, Rows, rows_of_each
+from workbench.paper.experiment import Experiment, Rows, each
+from workbench.paper.hypertrick.arrival import Arrivals, arrivals
+from workbench.paper.hypertrick.curves import FullCurves, full_curves
 from workbench.paper.hypertrick.evictions import Evictions, evictions
 from workbench.simulation import Comparison, compare, preset
 from workbench.study.results import Results
 
-SPACE = Space(  # the paper's, Sec. 5.1; its set of gamma is lost in the text, this one is ours
-    {
-        "learning_rate": LogUniform(1e-5, 1e-2),
-        "gamma": Choice([0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]),
-        "t_max": LogUniform(2, 100, step=1),
-    }
-)
 MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score")
 
 
@@ -79,12 +68,9 @@ def redrawn_schedulers(settings: Redrawn) -> Rows:
     rows
         As of `schedulers`, and draws; the intervals hold 95 % of the medians over the draws.
     """
-    scenario = preset(settings.preset)
-    whole = _medians(compare(scenario, settings.repeats, processes=settings.processes))
-    drawn = [
-        _medians(compare(scenario.with_curves(redraw=draw), settings.each, processes=settings.processes))
-        for draw in range(settings.draws)
-    ]
+    whole = _medians(compare(preset(settings.preset), settings.repeats, processes=settings.processes))
+    # processes take draw after draw: begun anew for each they would take as long as its repetitions
+    drawn = each(_of_draw, [(settings, draw) for draw in range(settings.draws)], settings.processes)
     intervals = {
         name: {
             measure: Interval(value, *map(float, np.quantile([of[name][measure] for of in drawn], (0.025, 0.975))))
@@ -93,6 +79,10 @@ def redrawn_schedulers(settings: Redrawn) -> Rows:
         for name, of_name in whole.items()
     }
     return _rows(intervals, repeats=settings.repeats, draws=settings.draws)
+
+
+def _of_draw(settings: Redrawn, draw: int) -> dict[str, dict[str, float]]:
+    return _medians(compare(preset(settings.preset).with_curves(redraw=draw), settings.each))
 
 
 def _values(comparison: Comparison) -> dict[str, dict[str, Any]]:
@@ -118,65 +108,6 @@ def _rows(intervals: Mapping[str, Mapping[str, Interval]], **counts: int) -> Row
             values |= interval.columns(measure)
         rows.append({"scheduler": name, **counts} | {column: round(value, 9) for column, value in values.items()})
     return rows
-
-
-@dataclass(frozen=True)
-class FullCurves:
-    """Configurations drawn from `SPACE`, each trained with every seed for `units` of `unit_frames`."""
-
-    seeds: int
-    unit_frames: int
-    game: str = "CartPole-v1"
-    configs: int = 46
-    units: int = 27
-    processes: int = 2
-    first: int = 0  # the number of the first of them
-
-
-def full_curves(settings: FullCurves) -> Rows:
-    """Train configurations to the end, nothing stopped early.
-
-    ``workbench simulate --table`` replays the rows under any scheduler on any number of nodes. CartPole runs in the
-    deterministic mode, so its scores repeat exactly; seconds do not: several trials run at once, one a process.
-
-    Returns
-    -------
-    rows
-        One a configuration, seed and unit: config_id, learning_rate, gamma, t_max, seed, step (units run), score and
-        wall_s. A run that diverges keeps the score of its last whole unit.
-    """
-    searcher = RandomSearcher(SPACE, seed=0)
-    drawn = [dict(searcher.suggest(n) or {}) for n in range(settings.first + settings.configs)]
-    configs = list(enumerate(drawn))[settings.first :]
-    jobs = [(settings, number, config, seed) for seed in range(settings.seeds) for number, config in configs]
-    return rows_of_each(_full_curve, jobs, settings.processes)
-
-
-def _full_curve(settings: FullCurves, number: int, config: dict[str, Any], seed: int) -> Rows:
-    trial = _agent(settings.game, settings.unit_frames)(config, seed)
-    rows: Rows = []
-    seconds, last, score, diverged = 0.0, 0.0, float("nan"), False
-    for unit in range(1, settings.units + 1):
-        if not diverged:
-            try:
-                metrics = trial.train_phase(lambda metrics: None)
-                score, last = metrics["score"], metrics["seconds"]
-            except FloatingPointError:
-                if not rows:
-                    raise
-                diverged = True
-        seconds += last
-        at = {"config_id": number, **config, "seed": seed, "step": unit}
-        rows.append(at | {"score": round(score, 3), "wall_s": round(seconds, 4)})
-    trial.close()
-    return rows
-
-
-def _agent(game: str, frames: int) -> GA3C:
-    """On Atari as the studies of Sec. 5.2.4 have it on two cores, whose trials have one each."""
-    of_atari = {"n_groups": 1, "min_training_batch": 80, "emulator_threads": 1, "precision": "bfloat16"}
-    own = of_atari if find_game(game).atari else {"lockstep": True}
-    return GA3C(game, Budget(frames=frames), device="cpu", **own)
 
 
 @dataclass(frozen=True)
@@ -238,14 +169,35 @@ def _importances(frames: Frames, settings: Forests) -> Rows:
     return [{str(name): value for name, value in row.items()} | about for row in result.table.to_dict("records")]
 
 
+def _replayed(curves: str, of: str, end: str = "") -> list[Experiment[Any]]:
+    """What is simulated on recorded curves, those of a preset."""
+    return [
+        Experiment(
+            f"curves-hyperband-against-hypertrick{end}",
+            shows=f"HyperTrick, Fig. 6 and Table 3, on {of}: Hyperband against HyperTrick on 46 nodes",
+            source="simulated",
+            run=redrawn_schedulers,
+            scales={
+                "minutes": Redrawn(curves, 1000, draws=200, each=20),
+                "hours": Redrawn(curves, 10_000, draws=1000, each=50),
+                "paper": Redrawn(curves, 10_000, draws=1000, each=50),
+            },
+        ),
+        Experiment(
+            f"curves-evictions{end}",
+            shows=f"HyperTrick, Sec. 5.2.2, on {of}: what fast and slow, unstable and steady trials ran",
+            source="simulated",
+            run=evictions,
+            scales={
+                "minutes": Evictions(curves),
+                "hours": Evictions(curves, draws=1000),
+                "paper": Evictions(curves, draws=1000),
+            },
+        ),
+    ]
+
+
 EXPERIMENTS: list[Experiment[Any]] = [
-    Experiment(
-        "curves-evictions",
-        shows="HyperTrick, Sec. 5.2.2, on recorded GA3C curves: what fast and slow, unstable and steady trials ran",
-        source="simulated",
-        run=evictions,
-        scales={"minutes": Evictions(), "hours": Evictions(draws=1000), "paper": Evictions(draws=1000)},
-    ),
     Experiment(
         "hyperband-against-hypertrick",
         shows="HyperTrick, Fig. 6 and Table 3: Hyperband against HyperTrick, 46 configurations on 46 nodes",
@@ -268,6 +220,14 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "paper": FullCurves(seeds=3, unit_frames=2_000_000, game="Pong"),
         },
     ),
+    *_replayed("ga3c-curves", "recorded GA3C curves"),
+    Experiment(
+        "curves-importance",
+        shows="HyperTrick, Table 4, on recorded GA3C curves: which hyperparameters the scores follow",
+        source="simulated",
+        run=importances,
+        scales={"minutes": SimulatedForests(), "hours": SimulatedForests(resamples=1000), "paper": SimulatedForests()},
+    ),
     Experiment(
         "ga3c-curves-atari",
         shows="HyperTrick, Figs 4 to 7, on Ms. Pac-Man: full learning curves of GA3C, 46 configurations, none stopped",
@@ -282,23 +242,13 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "paper": FullCurves(seeds=3, unit_frames=1_250_000, game="MsPacman"),  # some 500 games
         },
     ),
-    Experiment(
-        "curves-hyperband-against-hypertrick",
-        shows="HyperTrick, Fig. 6 and Table 3, on recorded GA3C curves: Hyperband against HyperTrick on 46 nodes",
+    *_replayed("ga3c-curves-atari", "recorded curves of Ms. Pac-Man", "-atari"),
+    Experiment(  # not on CartPole, where many come to the most there is
+        "curves-arrival",
+        shows="HyperTrick, Sec. 3.2, on recorded curves of Ms. Pac-Man: its result by when the best is scheduled",
         source="simulated",
-        run=redrawn_schedulers,
-        scales={
-            "minutes": Redrawn("ga3c-curves", 1000, draws=200, each=20),
-            "hours": Redrawn("ga3c-curves", 10_000, draws=1000, each=50),
-            "paper": Redrawn("ga3c-curves", 10_000, draws=1000, each=50),
-        },
-    ),
-    Experiment(
-        "curves-importance",
-        shows="HyperTrick, Table 4, on recorded GA3C curves: which hyperparameters the scores follow",
-        source="simulated",
-        run=importances,
-        scales={"minutes": SimulatedForests(), "hours": SimulatedForests(resamples=1000), "paper": SimulatedForests()},
+        run=arrivals,
+        scales={"minutes": Arrivals(), "hours": Arrivals(draws=1000), "paper": Arrivals(draws=1000)},
     ),
     Experiment(
         "ms-pacman-importance",

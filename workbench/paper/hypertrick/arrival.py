@@ -1,0 +1,46 @@
+"""What HyperTrick comes to where the best configuration is scheduled early, and where late (Sec. 3.2)."""
+
+from dataclasses import dataclass, replace
+
+from workbench.paper.experiment import Rows
+from workbench.paper.hypertrick.evictions import whole_curves
+from workbench.simulation import Scenario, preset
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Repetitions of a simulated HyperTrick study, each in an order of its own."""
+
+    preset: str = "ga3c-curves-atari"
+    nodes: int = 8  # fewer than trials, for else none is scheduled later than others
+    repeats: int = 1000  # on the configurations as they were recorded
+    draws: int = 200  # of as many of them, with replacement
+    each: int = 50  # repetitions of a draw
+
+
+def arrivals(settings: Arrivals) -> Rows:
+    """Simulate a study many times over; tell when the best configuration came, and what the study came to.
+
+    Returns
+    -------
+    rows
+        One a repetition: draw (0: the configurations as they were recorded), repeat, came (which share of the trials
+        was scheduled before the one with the best score of all whole curves, 0 to 1; of several the first) and
+        best_score, the study's.
+    """
+    recorded = preset(settings.preset)
+    recorded = replace(recorded, cluster=replace(recorded.cluster, nodes=settings.nodes))
+    scenarios = [(recorded, settings.repeats)]
+    scenarios += [(recorded.with_curves(redraw=draw), settings.each) for draw in range(settings.draws)]
+    return [
+        {"draw": draw, "repeat": number} | _came(scenario, number)
+        for draw, (scenario, repeats) in enumerate(scenarios)
+        for number in range(repeats)
+    ]
+
+
+def _came(scenario: Scenario, number: int) -> dict[str, float]:
+    repetition = scenario.repetition(number)
+    outcome = repetition.run("hypertrick")
+    best = whole_curves(scenario, number, outcome.trials)[..., 1].max(1)
+    return {"came": round(int(best.argmax()) / len(best), 6), "best_score": round(outcome.best_score, 3)}
