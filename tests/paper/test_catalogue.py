@@ -17,8 +17,8 @@ _LEARNING = {"seeds": 1, "frames": 2000, "processes": 1}
 _SPEED = {"seeds": 1, "seconds": 1.0, "phases": 2}
 SMALLEST = {  # every experiment, as small as it goes: what is changed in the first part of its minutes
     "hyperband-against-hypertrick": {"repeats": 3},
-    "curves-hyperband-against-hypertrick": {"repeats": 2, "draws": 2, "each": 2},
-    "curves-hyperband-against-hypertrick-atari": {"repeats": 2, "draws": 2, "each": 2},
+    "curves-hyperband-against-hypertrick": {"repeats": 2, "draws": 2, "each": 2, "processes": 1},
+    "curves-hyperband-against-hypertrick-atari": {"repeats": 2, "draws": 2, "each": 2, "processes": 1},
     "curves-evictions": {"repeats": 2, "draws": 2, "each": 2},
     "curves-evictions-atari": {"repeats": 2, "draws": 2, "each": 2},
     "curves-arrival": {"repeats": 2, "draws": 2, "each": 2},
