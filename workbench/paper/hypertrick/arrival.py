@@ -3,19 +3,17 @@
 from dataclasses import dataclass, replace
 
 from workbench.paper.experiment import Rows
-from workbench.paper.hypertrick.evictions import whole_curves
+from workbench.paper.hypertrick.evictions import Draws, repetitions, whole_curves
 from workbench.simulation import Scenario, preset
 
 
 @dataclass(frozen=True)
-class Arrivals:
-    """Repetitions of a simulated HyperTrick study, each in an order of its own."""
+class Arrivals(Draws):
+    """Those of a HyperTrick study, each in an order of its own."""
 
     preset: str = "ga3c-curves-atari"
+    each: int = 50
     nodes: int = 8  # fewer than trials, for else none is scheduled later than others
-    repeats: int = 1000  # on the configurations as they were recorded
-    draws: int = 200  # of as many of them, with replacement
-    each: int = 50  # repetitions of a draw
 
 
 def arrivals(settings: Arrivals) -> Rows:
@@ -30,13 +28,7 @@ def arrivals(settings: Arrivals) -> Rows:
     """
     recorded = preset(settings.preset)
     recorded = replace(recorded, cluster=replace(recorded.cluster, nodes=settings.nodes))
-    scenarios = [(recorded, settings.repeats)]
-    scenarios += [(recorded.with_curves(redraw=draw), settings.each) for draw in range(settings.draws)]
-    return [
-        {"draw": draw, "repeat": number} | _came(scenario, number)
-        for draw, (scenario, repeats) in enumerate(scenarios)
-        for number in range(repeats)
-    ]
+    return [at | _came(scenario, at["repeat"]) for at, scenario in repetitions(recorded, settings)]
 
 
 def _came(scenario: Scenario, number: int) -> dict[str, float]:

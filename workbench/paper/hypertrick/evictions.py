@@ -1,5 +1,6 @@
 """Whom HyperTrick lets go on (Sec. 5.2.2): fast trials and slow ones, steady ones and those whose scores fall."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,8 @@ Curves = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Evictions:
-    """Repetitions of a simulated HyperTrick study."""
+class Draws:
+    """Repetitions of a simulated study on recorded curves."""
 
     preset: str = "ga3c-curves"
     repeats: int = 1000  # on the configurations as they were recorded
@@ -22,7 +23,7 @@ class Evictions:
     each: int = 20  # repetitions of a draw
 
 
-def evictions(settings: Evictions) -> Rows:
+def evictions(settings: Draws) -> Rows:
     """Simulate a study many times over; tell how much of their phases kinds of trials ran.
 
     Speed, score and falls are those of whole curves, which the study does not see: the mean seconds of a phase, the
@@ -35,14 +36,17 @@ def evictions(settings: Evictions) -> Rows:
         (0 to 1) of trials whose score is below the median, the faster half (fast_low) and the slower (slow_low) of all;
         of the quarter with the largest fall (unstable) and of the others (steady).
     """
-    recorded = preset(settings.preset)
-    scenarios = [(recorded, settings.repeats)]
-    scenarios += [(recorded.with_curves(redraw=draw), settings.each) for draw in range(settings.draws)]
-    return [
-        {"draw": draw, "repeat": number} | _shares(scenario, number)
-        for draw, (scenario, repeats) in enumerate(scenarios)
-        for number in range(repeats)
-    ]
+    return [at | _shares(scenario, at["repeat"]) for at, scenario in repetitions(preset(settings.preset), settings)]
+
+
+def repetitions(recorded: Scenario, settings: Draws) -> Iterator[tuple[dict[str, int], Scenario]]:
+    """Give draw (0: the configurations as they were recorded) and repeat of each repetition, and what it simulates."""
+    for number in range(settings.repeats):
+        yield {"draw": 0, "repeat": number}, recorded
+    for draw in range(settings.draws):
+        scenario = recorded.with_curves(redraw=draw)
+        for number in range(settings.each):
+            yield {"draw": draw + 1, "repeat": number}, scenario
 
 
 def _shares(scenario: Scenario, number: int) -> dict[str, float]:

@@ -15,7 +15,7 @@ from workbench.knowledge import Frames, frames_of
 from workbench.paper.experiment import Experiment, Rows, each
 from workbench.paper.hypertrick.arrival import Arrivals, arrivals
 from workbench.paper.hypertrick.curves import FullCurves, full_curves
-from workbench.paper.hypertrick.evictions import Evictions, evictions
+from workbench.paper.hypertrick.evictions import Draws, evictions
 from workbench.simulation import Comparison, compare, preset
 from workbench.study.results import Results
 
@@ -32,13 +32,9 @@ class Repetitions:
 
 
 @dataclass(frozen=True)
-class Redrawn:
-    """Repetitions on recorded curves, and then `each` on so many draws of their configurations, with replacement."""
+class Redrawn(Draws):
+    """Those of Hyperband and HyperTrick."""
 
-    preset: str
-    repeats: int
-    draws: int
-    each: int
     processes: int = 2
 
 
@@ -178,7 +174,7 @@ def _replayed(curves: str, of: str, end: str = "") -> list[Experiment[Any]]:
             source="simulated",
             run=redrawn_schedulers,
             scales={
-                "minutes": Redrawn(curves, 1000, draws=200, each=20),
+                "minutes": Redrawn(curves),
                 "hours": Redrawn(curves, 10_000, draws=1000, each=50),
                 "paper": Redrawn(curves, 10_000, draws=1000, each=50),
             },
@@ -189,9 +185,9 @@ def _replayed(curves: str, of: str, end: str = "") -> list[Experiment[Any]]:
             source="simulated",
             run=evictions,
             scales={
-                "minutes": Evictions(curves),
-                "hours": Evictions(curves, draws=1000),
-                "paper": Evictions(curves, draws=1000),
+                "minutes": Draws(curves),
+                "hours": Draws(curves, draws=1000),
+                "paper": Draws(curves, draws=1000),
             },
         ),
     ]
