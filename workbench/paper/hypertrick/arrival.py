@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from workbench.paper.experiment import Rows
-from workbench.paper.hypertrick.evictions import Draws, repetitions, whole_curves
-from workbench.simulation import Scenario, preset
+from workbench.paper.hypertrick.replays import Draws, repetitions, whole_curves
+from workbench.simulation import preset
+from workbench.simulation.scenario import Repetition
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,10 @@ def arrivals(settings: Arrivals) -> Rows:
     """
     recorded = preset(settings.preset)
     recorded = replace(recorded, cluster=replace(recorded.cluster, nodes=settings.nodes))
-    return [at | _came(scenario, at["repeat"]) for at, scenario in repetitions(recorded, settings)]
+    return [at | _came(repetition) for at, repetition in repetitions(recorded, settings)]
 
 
-def _came(scenario: Scenario, number: int) -> dict[str, float]:
-    repetition = scenario.repetition(number)
+def _came(repetition: Repetition) -> dict[str, float]:
     outcome = repetition.run("hypertrick")
-    best = whole_curves(scenario, number, outcome.trials)[..., 1].max(1)
+    best = whole_curves(repetition, outcome.trials)[..., 1].max(1)
     return {"came": round(int(best.argmax()) / len(best), 6), "best_score": round(outcome.best_score, 3)}

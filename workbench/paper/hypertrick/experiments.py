@@ -12,10 +12,11 @@ from workbench.core.errors import WorkbenchError
 from workbench.core.places import DATA
 from workbench.core.protocols import Event
 from workbench.knowledge import Frames, frames_of
-from workbench.paper.experiment import Experiment, Rows, each
+from workbench.paper.experiment import Experiment, Rows, Settings, each
 from workbench.paper.hypertrick.arrival import Arrivals, arrivals
 from workbench.paper.hypertrick.curves import FullCurves, full_curves
-from workbench.paper.hypertrick.evictions import Draws, evictions
+from workbench.paper.hypertrick.evictions import evictions
+from workbench.paper.hypertrick.replays import Draws
 from workbench.simulation import Comparison, compare, preset
 from workbench.study.results import Results
 
@@ -165,6 +166,11 @@ def _importances(frames: Frames, settings: Forests) -> Rows:
     return [{str(name): value for name, value in row.items()} | about for row in result.table.to_dict("records")]
 
 
+def _scales(minutes: Settings, more: Settings) -> dict[str, Settings]:
+    """Simulations of minutes, and of more repetitions: no machine like the paper's is needed for them."""
+    return {"minutes": minutes, "hours": more, "paper": more}
+
+
 def _replayed(curves: str, of: str, end: str = "") -> list[Experiment[Any]]:
     """What is simulated on recorded curves, those of a preset."""
     return [
@@ -173,22 +179,14 @@ def _replayed(curves: str, of: str, end: str = "") -> list[Experiment[Any]]:
             shows=f"HyperTrick, Fig. 6 and Table 3, on {of}: Hyperband against HyperTrick on 46 nodes",
             source="simulated",
             run=redrawn_schedulers,
-            scales={
-                "minutes": Redrawn(curves),
-                "hours": Redrawn(curves, 10_000, draws=1000, each=50),
-                "paper": Redrawn(curves, 10_000, draws=1000, each=50),
-            },
+            scales=_scales(Redrawn(curves), Redrawn(curves, 10_000, draws=1000, each=50)),
         ),
         Experiment(
             f"curves-evictions{end}",
             shows=f"HyperTrick, Sec. 5.2.2, on {of}: what fast and slow, unstable and steady trials ran",
             source="simulated",
             run=evictions,
-            scales={
-                "minutes": Draws(curves),
-                "hours": Draws(curves, draws=1000),
-                "paper": Draws(curves, draws=1000),
-            },
+            scales=_scales(Draws(curves), Draws(curves, draws=1000)),
         ),
     ]
 
@@ -199,11 +197,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         shows="HyperTrick, Fig. 6 and Table 3: Hyperband against HyperTrick, 46 configurations on 46 nodes",
         source="simulated",
         run=schedulers,
-        scales={
-            "minutes": Repetitions("paper-46", 1000),
-            "hours": Repetitions("paper-46", 10_000),
-            "paper": Repetitions("paper-46", 10_000),
-        },
+        scales=_scales(Repetitions("paper-46", 1000), Repetitions("paper-46", 10_000)),
     ),
     Experiment(
         "ga3c-curves",
@@ -244,7 +238,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         shows="HyperTrick, Sec. 3.2, on recorded curves of Ms. Pac-Man: its result by when the best is scheduled",
         source="simulated",
         run=arrivals,
-        scales={"minutes": Arrivals(), "hours": Arrivals(draws=1000), "paper": Arrivals(draws=1000)},
+        scales=_scales(Arrivals(), Arrivals(draws=1000)),
     ),
     Experiment(
         "ms-pacman-importance",
