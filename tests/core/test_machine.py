@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.core.machine import CORES, cores, cores_a_slot, layout, memory, slots_here
+from workbench.core.machine import CORES, cores, cores_a_slot, layout, memory, slots_here, tasks
 
 GIB = 1 << 30
 
@@ -127,3 +127,12 @@ def test_a_cluster_of_another_size_in_the_same_process_has_its_own_share(monkeyp
             client.restart_workers(list(client.scheduler_info(n_workers=-1)["workers"]))
             assert set(client.run(lambda: os.environ["OMP_NUM_THREADS"]).values()) == {share}
             assert "WORKBENCH_CORES" not in os.environ, "this process's environment is not the workers'"
+
+
+def test_threads_count_as_tasks_of_their_user_and_nobody_elses_do(tmp_path) -> None:
+    for number, (user, threads) in enumerate([(os.getuid(), 3), (os.getuid() + 1, 50), (os.getuid(), 1)], 1):
+        (file := tmp_path / "proc" / str(number) / "status").parent.mkdir(parents=True)
+        file.write_text(f"Name:\ta b\nUid:\t{user}\t{user}\t{user}\t{user}\nThreads:\t{threads}\n")
+    assert tasks(tmp_path) == 4
+    assert tasks() > 0
+    assert tasks(tmp_path / "nowhere") == 0

@@ -1,4 +1,4 @@
-"""What this process may use of its machine: cores and memory as its control group and affinity allow, open files."""
+"""What this process may use of its machine: cores and memory as control group and affinity allow, files and tasks."""
 
 import os
 import resource
@@ -14,6 +14,7 @@ CORES = "WORKBENCH_CORES"
 
 _SLOT_BYTES = 1 << 30  # a trial with torch and its emulators takes about half of it
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts a cluster
+_TASKS, _TASKS_A_NODE = 5, 7  # threads there, and those of workers whose trials have one each: at least
 _ROOT = Path("/")
 
 
@@ -54,22 +55,39 @@ def cores_a_slot(slots: int | None = None) -> int:
     return max(1, cores() // slots)
 
 
-def allow_files(nodes: int) -> None:
-    """Raise this process's limit on open files, as far as it may be raised, to what a cluster of so many nodes takes.
+def allow_cluster(nodes: int) -> None:
+    """Raise this process's limits on open files and on its user's tasks, as far as they may be, for so many nodes.
 
     Raises
     ------
     InvalidInput
-        It may not be raised so far.
+        One may not be raised so far.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = _FILES + _FILES_A_NODE * nodes
+    _allow(resource.RLIMIT_NOFILE, _FILES + _FILES_A_NODE * nodes, "open files", "-n")
+    if os.getuid():  # root is not bound by it
+        needed = tasks() + _TASKS + _TASKS_A_NODE * nodes
+        _allow(resource.RLIMIT_NPROC, needed, "processes and threads, with those of yours that run", "-u")
+
+
+def tasks(root: Path = _ROOT) -> int:
+    """Count the processes and threads of this user that run, in whatever sessions; 0 where the system does not tell."""
+    n = 0
+    for file in root.glob("proc/[0-9]*/status"):
+        with suppress(OSError):  # it has ended meanwhile
+            about = dict(line.split(":", 1) for line in file.read_text().splitlines())
+            n += int(about["Threads"]) if int(about["Uid"].split()[0]) == os.getuid() else 0
+    return n
+
+
+def _allow(limit: int, needed: int, what: str, option: str) -> None:
+    soft, hard = resource.getrlimit(limit)
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise InvalidInput(
-            f"a cluster here takes about {needed} open files, the limit is {hard}: raise it (ulimit -n), or lower nodes"
+            f"a cluster here takes about {needed} {what}, the limit is {hard}: raise it (ulimit {option}), or lower "
+            "nodes"
         )
     if soft != resource.RLIM_INFINITY and soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        resource.setrlimit(limit, (needed, hard))
 
 
 def too_little_memory(err: BaseException) -> str:
