@@ -77,6 +77,7 @@ def test_where_no_file_tells_of_memory_the_system_is_asked(tmp_path, monkeypatch
 def test_slots_come_in_whole_gangs_and_there_is_one_at_least(tmp_path) -> None:
     root = machine(tmp_path, gib=7)
     assert [slots_here(n, root) for n in (1, 2, 3, 4, 8, 32)] == [7, 6, 6, 4, 8, 32]
+    assert [slots_here(n, root, most=5) for n in (1, 2, 3, 4, 8, 32)] == [5, 4, 3, 4, 8, 32]
 
 
 def test_a_slot_counts_on_its_share_of_the_cores_and_knows_it_in_its_own_process(monkeypatch) -> None:
@@ -85,6 +86,9 @@ def test_a_slot_counts_on_its_share_of_the_cores_and_knows_it_in_its_own_process
     assert [cores_a_slot(n) for n in (1, 3, 16, 40)] == [16, 5, 1, 1]
     assert layout(3) == "3 slots with 5 cores each, of the 16 cores and 24.0 GiB that can be used here"
     assert layout(1).startswith("1 slot with 16 cores each")
+    assert layout(4, 2) == "2 slots of 2 workers with 4 cores each, of the 16 cores and 24.0 GiB that can be used here"
+    assert layout(7, 3).startswith("2 slots of 3 workers with 2 cores each")
+    assert layout(7, 3).endswith("; 1 worker left over: take nodes=6 or 9")
     monkeypatch.setenv(CORES, "5")
     assert cores_a_slot() == 5
     monkeypatch.setenv(CORES, "0")

@@ -1,5 +1,6 @@
 """What this process may use of its machine: cores and memory as control group and affinity allow, files and tasks."""
 
+import math
 import os
 import resource
 from collections.abc import Iterator
@@ -42,10 +43,10 @@ def memory(root: Path = _ROOT) -> int:
     return min(limits)
 
 
-def slots_here(n_ranks: int = 1, root: Path = _ROOT) -> int:
-    """Give the slots a cluster here has unless it is told: a worker a core, at least 1 GiB each, in whole gangs."""
-    workers = min(cores(root), memory(root) // _SLOT_BYTES)
-    return n_ranks * max(1, workers // n_ranks)
+def slots_here(n_ranks: int = 1, root: Path = _ROOT, *, most: float = math.inf) -> int:
+    """Give the workers a cluster here has unless it is told: one a core, at least 1 GiB each, in whole gangs."""
+    workers = min(cores(root), memory(root) // _SLOT_BYTES, most)
+    return n_ranks * max(1, int(workers // n_ranks))
 
 
 def cores_a_slot(slots: int | None = None) -> int:
@@ -102,15 +103,19 @@ def too_little_memory(err: BaseException) -> str:
     return f"{may} ({type(err).__name__}: {first_line(err)}): raise that limit"
 
 
-def layout(slots: int) -> str:
-    """Say what so many slots get of this machine.
+def layout(nodes: int, n_ranks: int = 1) -> str:
+    """Say what slots so many workers make, and what these get of this machine.
 
     >>> layout(2)  # doctest: +SKIP
     '2 slots with 1 core each, of the 2 cores and 23.5 GiB that can be used here'
     """
-    n, each = cores(), cores_a_slot(slots)
-    of = f"of the {so_many(n, 'core')} and {memory() / 2**30:.1f} GiB that can be used here"
-    return f"{so_many(slots, 'slot')} with {so_many(each, 'core')} each, {of}"
+    slots, over = divmod(nodes, n_ranks)
+    of_ranks = f" of {so_many(n_ranks, 'worker')}" if n_ranks > 1 else ""
+    idle = (
+        f"; {so_many(over, 'worker')} left over: take nodes={nodes - over} or {nodes - over + n_ranks}" if over else ""
+    )
+    of = f"of the {so_many(cores(), 'core')} and {memory() / 2**30:.1f} GiB that can be used here"
+    return f"{so_many(slots, 'slot')}{of_ranks} with {so_many(cores_a_slot(nodes), 'core')} each, {of}{idle}"
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
