@@ -162,6 +162,27 @@ def test_a_study_that_no_worker_is_up_for_says_so(monkeypatch):
     assert NO_SLOT not in str(progress)
 
 
+def test_a_study_whose_slots_are_all_held_while_a_trial_has_none_says_so(monkeypatch):
+    """A node has left for good, and nobody gives up a slot: it stood still without a word."""
+    monkeypatch.setattr("workbench.core.living._PATIENCE_S", -1.0)
+    progress = Progress(Size(2, expected_phases=4.0))
+    progress.see(Event(Kind.STUDY_STARTED, 0.0))
+    for trial in (0, 1):
+        progress.see(Event(Kind.SLOT_JOINED, 0.0, slot=trial, data={"node": f"m-{trial}"}))
+        progress.see(Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None}))
+        progress.see(Event(Kind.PHASE_STARTED, 0.0, trial, 0, trial))
+    progress.see(Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0}))
+    progress.see(Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "hold", "mode": "waiting"}))
+    progress.go_on(driven=True)
+    assert NO_SLOT not in str(progress)
+    progress.see(Event(Kind.SLOT_LOST, 2.0, slot=1, data={"node": "m-1"}))
+    progress.see(Event(Kind.PHASE_FAILED, 2.0, 1, 0, 1, {"why": "crash"}))
+    assert str(progress).endswith(f" · {NO_SLOT}")
+    progress.see(Event(Kind.SLOT_JOINED, 3.0, slot=1, data={"node": "m-1"}))
+    progress.see(Event(Kind.PHASE_STARTED, 3.0, 1, 0, 1))
+    assert NO_SLOT not in str(progress)
+
+
 class FullLog:
     """A log that cannot be written to so many times."""
 

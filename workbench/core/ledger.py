@@ -279,6 +279,11 @@ class Ledger:
         return min(at, self._confirming_since) - self._confirmed_s
 
     @property
+    def n_due(self) -> int:
+        """Trials that are in a phase or are to begin one as soon as there is a slot."""
+        return 0 if self.paused else self.n_in(TrialState.RUNNING)
+
+    @property
     def confirming(self) -> bool:
         """Whether its last driver only confirms: the search stands still, and so does its time."""
         return self._confirming_since < math.inf
