@@ -88,6 +88,7 @@ PAUSED = Event(Kind.INTERVENTION, 0.0, data={"request": "a", "action": "pause st
         ([*LEFT_FOR_GOOD, joined(1), phase(Kind.PHASE_STARTED, 1, 1)], False),
         ([*LEFT_FOR_GOOD, decided(0, "continue"), phase(Kind.PHASE_STARTED, 0, 0)], False),
         ([phase(Kind.PHASE_ENDED, 1, 1, score=0.0), decided(1, "stop"), decided(0, "stop")], False),
+        ([phase(Kind.PHASE_FAILED, 1, 1, why="error")], False),  # it is tried again by and by: there is a slot
         ([PAUSED, phase(Kind.PHASE_ENDED, 1, 1, score=0.0), decided(1, "continue")], False),
     ],
 )
@@ -95,7 +96,7 @@ def test_slots_are_too_few_where_all_are_held_and_a_trial_has_lost_its_own(pass_
     slots, ledger = LivingSlots(), Ledger()
     for event in [*HELD, *then]:
         ledger.see(event)
-        slots.see(event, ledger.n_due)
+        slots.see(event, ledger.n_in_the_way)
     assert not slots.lacking
     pass_s(20)
     assert slots.lacking is lacking

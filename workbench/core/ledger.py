@@ -279,9 +279,9 @@ class Ledger:
         return min(at, self._confirming_since) - self._confirmed_s
 
     @property
-    def n_due(self) -> int:
-        """Trials that are in a phase or are to begin one as soon as there is a slot."""
-        return 0 if self.paused else self.n_in(TrialState.RUNNING)
+    def n_in_the_way(self) -> int:
+        """Trials that hold a slot each while another is in a phase, or is to begin one."""
+        return 0 if self.paused or not self.n_in(TrialState.RUNNING) else self.n_in(TrialState.HELD)
 
     @property
     def confirming(self) -> bool:
