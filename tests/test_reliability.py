@@ -1,7 +1,7 @@
 """What the engine outlives: each command of `benchmarks/reliability.py`.
 
 Among the quick tests one worker, one driver and one viewer die or look on: tests/cluster/test_dask.py,
-tests/study/test_study.py, tests/knowledge/test_faults.py.
+tests/study/test_run.py, tests/knowledge/test_faults.py.
 """
 
 import json

@@ -185,6 +185,15 @@ def test_what_a_killed_worker_left_half_saved_goes_with_the_old_ones(tmp_path) -
     assert kept(store) == [1, 2]
 
 
+def test_what_a_killed_worker_left_half_saved_goes_once_the_phase_is_saved(tmp_path) -> None:
+    """It stayed as long as the checkpoint did: of a trial's last phase for good."""
+    store = CheckpointStore(str(tmp_path))
+    for leftover in (".phase-000.deadbeef", ".phase-000.part.deadbeef", ".phase-001.deadbeef"):
+        (tmp_path / "trial-00000" / leftover).mkdir(parents=True)
+    saved(store, trained(1), 0, 0)
+    assert sorted(path.name for path in (tmp_path / "trial-00000").iterdir()) == [".phase-001.deadbeef", "phase-000"]
+
+
 def test_a_folder_without_a_manifest_is_no_checkpoint(tmp_path) -> None:
     store = CheckpointStore(str(tmp_path))
     name = saved(store, trained(1), 0, 0)

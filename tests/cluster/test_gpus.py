@@ -7,6 +7,7 @@ import dask
 import numpy as np
 import pytest
 
+from tests.cluster.gang import Gang
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, RandomSearcher, Study
 from workbench.cluster.gpus import check_share, gpus_for
@@ -67,3 +68,13 @@ def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_pa
             check_share(wrong)
     for share in (0.5, 1, 2.0, np.float32(0.5), np.int64(3)):
         check_share(share)
+
+
+def test_who_is_not_told_how_many_takes_whole_gangs_of_those_that_the_gpus_suffice_for(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    monkeypatch.setattr("workbench.core.machine.cores", lambda *_: 8)
+    study = Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Gang(2), tmp_path / "kb.db", gpus_per_slot=1)
+    assert study.nodes == 2
+    assert study.layout.startswith("1 slot of 2 workers with 4 cores each, ")
+    with pytest.raises(InvalidInput, match="only 3 GPUs can be seen here, too few for 4 nodes with 1 each"):
+        Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Gang(4), tmp_path / "kb.db", gpus_per_slot=1).start()

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from workbench.core.ledger import Ledger
 from workbench.core.living import LivingSlots
 from workbench.core.protocols import Event, Kind
 
@@ -57,3 +58,45 @@ def test_a_driver_that_begins_has_no_slot_of_the_one_before(pass_s) -> None:
         slots.see(event)
     pass_s(20)
     assert (len(slots), slots.lacking) == (0, True)
+
+
+def run(trial: int) -> Event:
+    return Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None})
+
+
+def phase(kind: Kind, trial: int, slot: int, **data: object) -> Event:
+    return Event(kind, 0.0, trial, 0, slot, data)
+
+
+def decided(trial: int, verdict: str) -> Event:
+    return Event(Kind.DECISION, 0.0, trial, 0, data={"verdict": verdict, "mode": "waiting"})
+
+
+HELD = [
+    BEGUN, joined(0), joined(1), run(0), run(1), phase(Kind.PHASE_STARTED, 0, 0), phase(Kind.PHASE_STARTED, 1, 1),
+    phase(Kind.PHASE_ENDED, 0, 0, score=1.0), decided(0, "hold"),
+]  # fmt: skip
+LEFT_FOR_GOOD = [lost(1), phase(Kind.PHASE_FAILED, 1, 1, why="crash")]
+PAUSED = Event(Kind.INTERVENTION, 0.0, data={"request": "a", "action": "pause study", "accepted": True})
+
+
+@pytest.mark.parametrize(
+    ("then", "lacking"),
+    [
+        ([], False),
+        (LEFT_FOR_GOOD, True),
+        ([*LEFT_FOR_GOOD, joined(1), phase(Kind.PHASE_STARTED, 1, 1)], False),
+        ([*LEFT_FOR_GOOD, decided(0, "continue"), phase(Kind.PHASE_STARTED, 0, 0)], False),
+        ([phase(Kind.PHASE_ENDED, 1, 1, score=0.0), decided(1, "stop"), decided(0, "stop")], False),
+        ([phase(Kind.PHASE_FAILED, 1, 1, why="error")], False),  # it is tried again by and by: there is a slot
+        ([PAUSED, phase(Kind.PHASE_ENDED, 1, 1, score=0.0), decided(1, "continue")], False),
+    ],
+)
+def test_slots_are_too_few_where_all_are_held_and_a_trial_has_lost_its_own(pass_s, then, lacking) -> None:
+    slots, ledger = LivingSlots(), Ledger()
+    for event in [*HELD, *then]:
+        ledger.see(event)
+        slots.see(event, ledger.n_in_the_way)
+    assert not slots.lacking
+    pass_s(20)
+    assert slots.lacking is lacking

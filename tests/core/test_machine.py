@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.core.machine import CORES, cores, cores_a_slot, layout, memory, slots_here
+from workbench.core.machine import CORES, cores, cores_a_slot, layout, memory, slots_here, tasks
 
 GIB = 1 << 30
 
@@ -77,6 +77,7 @@ def test_where_no_file_tells_of_memory_the_system_is_asked(tmp_path, monkeypatch
 def test_slots_come_in_whole_gangs_and_there_is_one_at_least(tmp_path) -> None:
     root = machine(tmp_path, gib=7)
     assert [slots_here(n, root) for n in (1, 2, 3, 4, 8, 32)] == [7, 6, 6, 4, 8, 32]
+    assert [slots_here(n, root, most=5) for n in (1, 2, 3, 4, 8, 32)] == [5, 4, 3, 4, 8, 32]
 
 
 def test_a_slot_counts_on_its_share_of_the_cores_and_knows_it_in_its_own_process(monkeypatch) -> None:
@@ -85,6 +86,9 @@ def test_a_slot_counts_on_its_share_of_the_cores_and_knows_it_in_its_own_process
     assert [cores_a_slot(n) for n in (1, 3, 16, 40)] == [16, 5, 1, 1]
     assert layout(3) == "3 slots with 5 cores each, of the 16 cores and 24.0 GiB that can be used here"
     assert layout(1).startswith("1 slot with 16 cores each")
+    assert layout(4, 2) == "2 slots of 2 workers with 4 cores each, of the 16 cores and 24.0 GiB that can be used here"
+    assert layout(7, 3).startswith("2 slots of 3 workers with 2 cores each")
+    assert layout(7, 3).endswith("; 1 worker left over: take nodes=6 or 9")
     monkeypatch.setenv(CORES, "5")
     assert cores_a_slot() == 5
     monkeypatch.setenv(CORES, "0")
@@ -127,3 +131,12 @@ def test_a_cluster_of_another_size_in_the_same_process_has_its_own_share(monkeyp
             client.restart_workers(list(client.scheduler_info(n_workers=-1)["workers"]))
             assert set(client.run(lambda: os.environ["OMP_NUM_THREADS"]).values()) == {share}
             assert "WORKBENCH_CORES" not in os.environ, "this process's environment is not the workers'"
+
+
+def test_threads_count_as_tasks_of_their_user_and_nobody_elses_do(tmp_path) -> None:
+    for number, (user, threads) in enumerate([(os.getuid(), 3), (os.getuid() + 1, 50), (os.getuid(), 1)], 1):
+        (file := tmp_path / "proc" / str(number) / "status").parent.mkdir(parents=True)
+        file.write_text(f"Name:\ta b\nUid:\t{user}\t{user}\t{user}\t{user}\nThreads:\t{threads}\n")
+    assert tasks(tmp_path) == 4
+    assert tasks() > 0
+    assert tasks(tmp_path / "nowhere") == 0

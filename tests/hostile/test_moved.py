@@ -133,6 +133,17 @@ def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
     refused_before_it_is_begun(tmp_path, "ulimit -n", sys.executable, "-c", script)
 
 
+def test_too_few_processes_are_told_in_one_line(tmp_path) -> None:
+    script = (
+        "import os, resource, sys; os.getuid() or os.setreuid(65534, -1)  # root is not bound by it\n"
+        "from workbench.core.machine import tasks\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, 2 * (tasks() + 12,))\n"
+        "from workbench.cli.main import main\n"
+        "sys.exit(main(['run', sys.argv[1], '--quiet', '--db', sys.argv[3]]))\n"
+    )
+    refused_before_it_is_begun(tmp_path, "ulimit -u", sys.executable, "-c", script)
+
+
 def test_where_the_system_makes_no_semaphore_no_study_is_begun(tmp_path) -> None:
     run = [*without_semaphores(), sys.executable, "-m", "workbench", "run"]
     refused_before_it_is_begun(tmp_path, "see to /dev/shm", *run)

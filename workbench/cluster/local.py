@@ -22,7 +22,7 @@ from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.cluster.steady import keep_time
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
-from workbench.core.machine import CORES, allow_files, cores_a_slot
+from workbench.core.machine import CORES, allow_cluster, cores_a_slot
 from workbench.core.pool import block_interrupts, refuse_without_processes, without_main
 
 _LOOK_S = 5.0
@@ -118,14 +118,14 @@ def local_client(
     Raises
     ------
     InvalidInput
-        No whole number of nodes, more than the limit on open files allows, or this process is daemonic.
+        No whole number of nodes, more than the limits on files and processes allow, or this process is daemonic.
     StudyError
         Workers that did not come up within two minutes.
     """
     if not whole(1).fits(nodes):
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
     refuse_without_processes("a cluster starts worker processes", "connect to one that is up, Client('tcp://…')")
-    allow_files(nodes)
+    allow_cluster(nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if not os.environ.get(name)}
     with _HELD:
         with _pages(dashboard):

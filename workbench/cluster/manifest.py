@@ -5,6 +5,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ def write(trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
+    remove_leftovers(target)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove what workers that were killed have left half-written of a checkpoint."""
+    with suppress(OSError):  # they go with the checkpoint at the latest
+        for leftover in target.parent.glob(f".{target.name}.*"):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _fill(trainable: Trainable, scratch: Path) -> None:

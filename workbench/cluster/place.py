@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from workbench.cluster.manifest import MANIFEST
+from workbench.cluster.manifest import MANIFEST, remove_leftovers
 from workbench.core.errors import CheckpointError, InvalidInput, PlaceAway, WorkbenchError
 from workbench.core.extras import what_is_missing
 from workbench.core.places import check_checkpoints, private_folder
@@ -144,8 +144,7 @@ class Place:
         if not self.remote:
             target = Path(self.root) / name
             shutil.rmtree(target, ignore_errors=True)
-            for leftover in target.parent.glob(f".{target.name}.*"):  # of a worker killed while it saved
-                shutil.rmtree(leftover, ignore_errors=True)
+            remove_leftovers(target)
         else:
             with suppress(FileNotFoundError):
                 files.rm(path, recursive=True)

@@ -307,8 +307,9 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
 def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -> SchedulerError:
     """Say that nothing is left that could release the trials that wait."""
     name = type(scheduler).__name__
+    do = "; those that are held keep their slots, and others have none: add nodes" if held else ""
     return SchedulerError(
-        f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {so_many(n_slots, 'slot')}"
+        f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {so_many(n_slots, 'slot')}{do}"
     )
 
 

@@ -279,6 +279,11 @@ class Ledger:
         return min(at, self._confirming_since) - self._confirmed_s
 
     @property
+    def n_in_the_way(self) -> int:
+        """Trials that hold a slot each while another is in a phase, or is to begin one."""
+        return 0 if self.paused or not self.n_in(TrialState.RUNNING) else self.n_in(TrialState.HELD)
+
+    @property
     def confirming(self) -> bool:
         """Whether its last driver only confirms: the search stands still, and so does its time."""
         return self._confirming_since < math.inf

@@ -1,5 +1,6 @@
-"""What this process may use of its machine: cores and memory as its control group and affinity allow, open files."""
+"""What this process may use of its machine: cores and memory as control group and affinity allow, files and tasks."""
 
+import math
 import os
 import resource
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ CORES = "WORKBENCH_CORES"
 
 _SLOT_BYTES = 1 << 30  # a trial with torch and its emulators takes about half of it
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts a cluster
+_TASKS, _TASKS_A_NODE = 5, 7  # threads there, and those of workers whose trials have one each: at least
 _ROOT = Path("/")
 
 
@@ -41,10 +43,10 @@ def memory(root: Path = _ROOT) -> int:
     return min(limits)
 
 
-def slots_here(n_ranks: int = 1, root: Path = _ROOT) -> int:
-    """Give the slots a cluster here has unless it is told: a worker a core, at least 1 GiB each, in whole gangs."""
-    workers = min(cores(root), memory(root) // _SLOT_BYTES)
-    return n_ranks * max(1, workers // n_ranks)
+def slots_here(n_ranks: int = 1, root: Path = _ROOT, *, most: float = math.inf) -> int:
+    """Give the workers a cluster here has unless it is told: one a core, at least 1 GiB each, in whole gangs."""
+    workers = min(cores(root), memory(root) // _SLOT_BYTES, most)
+    return n_ranks * max(1, int(workers // n_ranks))
 
 
 def cores_a_slot(slots: int | None = None) -> int:
@@ -54,22 +56,39 @@ def cores_a_slot(slots: int | None = None) -> int:
     return max(1, cores() // slots)
 
 
-def allow_files(nodes: int) -> None:
-    """Raise this process's limit on open files, as far as it may be raised, to what a cluster of so many nodes takes.
+def allow_cluster(nodes: int) -> None:
+    """Raise this process's limits on open files and on its user's tasks, as far as they may be, for so many nodes.
 
     Raises
     ------
     InvalidInput
-        It may not be raised so far.
+        One may not be raised so far.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = _FILES + _FILES_A_NODE * nodes
+    _allow(resource.RLIMIT_NOFILE, _FILES + _FILES_A_NODE * nodes, "open files", "-n")
+    if os.getuid():  # root is not bound by it
+        needed = tasks() + _TASKS + _TASKS_A_NODE * nodes
+        _allow(resource.RLIMIT_NPROC, needed, "processes and threads, with those of yours that run", "-u")
+
+
+def tasks(root: Path = _ROOT) -> int:
+    """Count the processes and threads of this user that run, in whatever sessions; 0 where the system does not tell."""
+    n = 0
+    for file in root.glob("proc/[0-9]*/status"):
+        with suppress(OSError):  # it has ended meanwhile
+            about = dict(line.split(":", 1) for line in file.read_text().splitlines())
+            n += int(about["Threads"]) if int(about["Uid"].split()[0]) == os.getuid() else 0
+    return n
+
+
+def _allow(limit: int, needed: int, what: str, option: str) -> None:
+    soft, hard = resource.getrlimit(limit)
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise InvalidInput(
-            f"a cluster here takes about {needed} open files, the limit is {hard}: raise it (ulimit -n), or lower nodes"
+            f"a cluster here takes about {needed} {what}, the limit is {hard}: raise it (ulimit {option}), or lower "
+            "nodes"
         )
     if soft != resource.RLIM_INFINITY and soft < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        resource.setrlimit(limit, (needed, hard))
 
 
 def too_little_memory(err: BaseException) -> str:
@@ -84,15 +103,19 @@ def too_little_memory(err: BaseException) -> str:
     return f"{may} ({type(err).__name__}: {first_line(err)}): raise that limit"
 
 
-def layout(slots: int) -> str:
-    """Say what so many slots get of this machine.
+def layout(nodes: int, n_ranks: int = 1) -> str:
+    """Say what slots so many workers make, and what these get of this machine.
 
     >>> layout(2)  # doctest: +SKIP
     '2 slots with 1 core each, of the 2 cores and 23.5 GiB that can be used here'
     """
-    n, each = cores(), cores_a_slot(slots)
-    of = f"of the {so_many(n, 'core')} and {memory() / 2**30:.1f} GiB that can be used here"
-    return f"{so_many(slots, 'slot')} with {so_many(each, 'core')} each, {of}"
+    slots, over = divmod(nodes, n_ranks)
+    of_ranks = f" of {so_many(n_ranks, 'worker')}" if n_ranks > 1 else ""
+    idle = (
+        f"; {so_many(over, 'worker')} left over: take nodes={nodes - over} or {nodes - over + n_ranks}" if over else ""
+    )
+    of = f"of the {so_many(cores(), 'core')} and {memory() / 2**30:.1f} GiB that can be used here"
+    return f"{so_many(slots, 'slot')}{of_ranks} with {so_many(cores_a_slot(nodes), 'core')} each, {of}{idle}"
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:

@@ -125,7 +125,7 @@ class Progress:
         ledger = self._ledger
         ledger.see(event)
         self._clock.see(event)
-        self._slots.see(event)
+        self._slots.see(event, ledger.n_in_the_way)
         self.at = ledger.at if event.kind in TURNS else max(self.at, ledger.at)  # the clock went on before it was heard
         self.state, self.why_over = ledger.standing(driven=True), ledger.why_over
         self.trials_started, self.trials_asked, self.trials_ended = len(ledger), ledger.n_asked, ledger.n_over

@@ -16,7 +16,7 @@ from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.machine import allow_files
+from workbench.core.machine import allow_cluster
 from workbench.core.places import absolute_place
 from workbench.core.pool import refuse_without_processes
 from workbench.core.protocols import Event, Kind, Scheduler
@@ -53,7 +53,7 @@ class StudyRun(AttachedStudy):
         self.study = study = replace(study, db=self.db, checkpoints=absolute_place(study.checkpoints))
         if study.client is None:  # before anything is written
             refuse_without_processes("a study starts worker processes", "pass client=")
-            allow_files(study.nodes or 1)
+            allow_cluster(study.nodes or 1)
             if study.gpus_per_slot is not None:
                 from workbench.cluster.gpus import gpus_for
 

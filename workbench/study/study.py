@@ -172,7 +172,8 @@ class Study:
     @property
     def layout(self) -> str:
         """Say what its slots get of this machine; nothing of a cluster that is no part of it."""
-        return "" if self.nodes is None or self.client is not None else layout(self.nodes)
+        here = self.nodes is not None and self.client is None
+        return layout(self.nodes or 1, ranks_needed(self.trainable)) if here else ""
 
     @property
     def aim(self) -> Aim:
@@ -347,9 +348,9 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
 
 def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:
     """Give the workers of a local cluster that nobody has told how many there should be."""
-    nodes = slots_here(ranks_needed(trainable))
+    n_ranks = ranks_needed(trainable)
     if not gpus_per_slot:
-        return nodes
+        return slots_here(n_ranks)
     from workbench.cluster.gpus import most_nodes
 
-    return max(1, min(nodes, most_nodes(gpus_per_slot)))
+    return slots_here(n_ranks, most=most_nodes(gpus_per_slot))

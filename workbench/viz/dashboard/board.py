@@ -266,7 +266,7 @@ class Board:
             self._touched.update(self._reader.open_span)  # whose phases were lost with the driver before
         self._reader.read(event)
         self._clock.see(event)
-        self._slots.see(event)
+        self._slots.see(event, self.ledger.n_in_the_way)
         self._fates.take(event)
         self._lines.take(event)
         self.rows.take(event)
