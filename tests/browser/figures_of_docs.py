@@ -173,12 +173,14 @@ def seeds_of_curves() -> go.Figure:
 
 
 def curves_of_atari() -> go.Figure:
-    rows = recorded("ga3c-curves-atari").frame.rename(columns={"config_id": "trial", "step": "x"})
+    rows = recorded("ga3c-curves-atari").frame.rename(columns={"step": "x"})
+    rows["trial"] = rows.groupby(["config_id", "seed"]).ngroup()
     rows = rows.assign(phase=rows["x"], phase_end=rows["x"] == rows["x"].max())
     configs = rows.drop_duplicates("trial").assign(state="finished")
     names = ["learning_rate", "gamma", "t_max"]
     fig = figures.learning_curves(rows, configs, color="learning_rate", hyperparameters=names, x_title="unit")
-    return fig.update_layout(title="GA3C on Ms. Pac-Man: 46 configurations, none stopped (measured)", showlegend=False)
+    title = "GA3C on Ms. Pac-Man: 46 configurations, two seeds, none stopped (measured)"
+    return fig.update_layout(title=title, showlegend=False)
 
 
 def train(config: dict[str, float]) -> Iterator[dict[str, float]]:

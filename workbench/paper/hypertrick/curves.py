@@ -22,7 +22,7 @@ SPACE = Space(  # the paper's, Sec. 5.1; its set of gamma is lost in the text, t
 
 @dataclass(frozen=True)
 class FullCurves:
-    """Configurations drawn from `SPACE`, each trained with every seed for `units` of `unit_frames`."""
+    """Configurations drawn from `SPACE`, each trained with so many seeds for `units` of `unit_frames`."""
 
     seeds: int
     unit_frames: int
@@ -31,6 +31,7 @@ class FullCurves:
     units: int = 27
     processes: int = 2
     first: int = 0  # the number of the first of them
+    first_seed: int = 0
 
 
 def full_curves(settings: FullCurves) -> Rows:
@@ -48,7 +49,8 @@ def full_curves(settings: FullCurves) -> Rows:
     searcher = RandomSearcher(SPACE, seed=0)
     drawn = [dict(searcher.suggest(n) or {}) for n in range(settings.first + settings.configs)]
     configs = list(enumerate(drawn))[settings.first :]
-    jobs = [(settings, number, config, seed) for seed in range(settings.seeds) for number, config in configs]
+    seeds = range(settings.first_seed, settings.first_seed + settings.seeds)
+    jobs = [(settings, number, config, seed) for seed in seeds for number, config in configs]
     return rows_of_each(_full_curve, jobs, settings.processes)
 
 

@@ -226,7 +226,8 @@ EXPERIMENTS: list[Experiment[Any]] = [
         scales={
             "minutes": FullCurves(seeds=1, unit_frames=5000, game="MsPacman"),
             "hours": tuple(
-                FullCurves(seeds=1, unit_frames=45_000, game="MsPacman", first=first, configs=min(8, 46 - first))
+                FullCurves(1, 45_000, "MsPacman", first=first, configs=min(8, 46 - first), first_seed=seed)
+                for seed in range(2)
                 for first in range(0, 46, 8)
             ),
             "paper": FullCurves(seeds=3, unit_frames=1_250_000, game="MsPacman"),  # some 500 games
