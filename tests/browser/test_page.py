@@ -287,6 +287,18 @@ def test_buttons_act_on_the_trial_selected_now(tab, running):
     assert wishes(tab) == [("stop", second), ("stop", third)]
 
 
+def test_a_tag_that_is_refused_is_in_its_field_to_be_corrected(tab, running):
+    stand(tab, running)
+    field = tab.get_by_label("add a tag")
+    tell = "(answer) => window.model.tell({ request: 'r1', action: 'tag', trial: null, ...answer }, [])"
+    for answer, stays in (({"type": "refused", "why": "one word"}, "two words"), ({"type": "asked"}, "")):
+        field.fill("two words")
+        field.press("Enter")
+        assert field.input_value() == ""  # while nobody has heard of it, too: Enter again would ask twice
+        tab.evaluate(tell, answer)
+        assert field.input_value() == stays
+
+
 def test_a_double_click_asks_once(tab, running):
     stand(tab, running, filter="state:finished")
     drawn(tab)

@@ -126,28 +126,39 @@ def _checked(request: Request, ledger: Ledger, n_phases: int, space: object) -> 
     if request.action == "scale":
         return {"nodes": _count(request, "nodes", None)}
     if request.action in REMARKS and request.trial is None:
-        return _checked_remark(request)
+        return _remarked(request)
     if request.trial is None or request.trial not in ledger:
         raise InvalidInput(f"there is no trial {request.trial}: the study has begun {len(ledger)}")
     return _checked_trial(request, request.trial, ledger, n_phases, space)
 
 
-def _checked_remark(request: Request) -> dict[str, Any]:
-    name = "text" if request.action == "note" else "tag"
-    words = request.data.get(name)
+def checked_remark(action: str, words: object) -> dict[str, str]:
+    """Give what a note or a tag holds, without the space around its words.
+
+    Raises
+    ------
+    InvalidInput
+        They are no note, or no tag.
+    """
     given = words.strip() if isinstance(words, str) else ""
-    if name == "text" and not 0 < len(given) <= _LONGEST_NOTE:
-        raise InvalidInput(f"a note is 1 to {_LONGEST_NOTE} characters, got {str(words)[:40]!r}")
-    if name == "tag" and not (given.isprintable() and _TAG.fullmatch(given)):
+    if action == "note":
+        if not 0 < len(given) <= _LONGEST_NOTE:
+            raise InvalidInput(f"a note is 1 to {_LONGEST_NOTE} characters, got {str(words)[:40]!r}")
+        return {"text": given}
+    if not (given.isprintable() and _TAG.fullmatch(given)):
         raise InvalidInput(
             f"a tag is one word of at most 40 characters without , : < > = or a leading -, got {str(words)[:60]!r}"
         )
-    return {name: given}
+    return {"tag": given}
+
+
+def _remarked(request: Request) -> dict[str, str]:
+    return checked_remark(request.action, request.data.get("text" if request.action == "note" else "tag"))
 
 
 def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, space: object) -> dict[str, Any]:
     if request.action in REMARKS:
-        return _checked_remark(request)
+        return _remarked(request)
     known = ledger.trials[trial]
     if request.action in _ONLY and request.action not in possible(known):
         raise InvalidInput(f"trial {trial} is {known.standing}: only {_ONLY[request.action]}")

@@ -22,6 +22,8 @@ CONFIG = {"lr": 0.001, "t_max": 5, "net": "small", "clip": True}
         ({"action": "resume study"}, ("resume study", None, {})),
         ({"action": "stop study"}, ("stop study", None, {})),
         ({"action": "scale", "nodes": 4}, ("scale", None, {"nodes": 4})),
+        ({"action": "tag", "trial": 3, "words": " good "}, ("tag", 3, {"tag": "good"})),
+        ({"action": "note", "trial": None, "words": "of the study"}, ("note", None, {"text": "of the study"})),
     ],
 )
 def test_a_button_becomes_a_request(db, log, content, arrives):
@@ -46,6 +48,9 @@ def test_a_button_becomes_a_request(db, log, content, arrives):
         ({"action": "clone", "trial": 1, "config": {"t_max": "2.5"}}, CONFIG, "t_max is a whole number"),
         ({"action": "clone", "trial": 1, "config": {"clip": "maybe"}}, CONFIG, "clip is true or false"),
         ({"action": "clone", "trial": 1, "config": [1]}, CONFIG, "values by hyperparameter"),
+        ({"action": "tag", "trial": 1, "words": "two words"}, CONFIG, "a tag is one word .* got 'two words'"),
+        ({"action": "untag", "trial": None}, None, "a tag is one word"),
+        ({"action": "note", "trial": 1, "words": "x" * 2001}, CONFIG, "a note is 1 to 2000 characters"),
     ],
 )
 def test_nonsense_never_reaches_the_study(db, log, content, config, words):

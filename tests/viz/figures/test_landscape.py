@@ -1,5 +1,7 @@
 import pandas as pd
+import pytest
 
+from tests.browser.lab import MISSING, browser_page, chromium
 from workbench.viz import figures
 
 ROWS = [
@@ -18,8 +20,28 @@ def test_a_panel_a_phase_with_a_star_on_its_best() -> None:
     assert list(fig.layout.yaxis.ticktext) == ["&lt;b&gt;", "a"]
     assert fig.layout.xaxis2.matches == "x"
     maps, stars = [t for t in fig.data if t.type == "heatmap"], [t for t in fig.data if t.type == "scatter"]
-    assert [list(one.z) for one in maps] == [list(TABLE.loc[TABLE["phase"] == phase, "score"]) for phase in (0, 5)]
+    assert [one.z.tolist() for one in maps] == [[[p + 1e-4, p + 1e-2], [p + 1.0, p + 1.0]] for p in (0, 50)]
+    assert {(tuple(one.x), tuple(one.y)) for one in maps} == {((1e-4, 1e-2), (0.0, 1.0))}
     assert [(star.x[0], star.y[0]) for star in stars] == [(1e-4, 1.0)] * 2
+
+
+def test_a_cell_says_what_it_is_of_in_the_words_of_other_figures() -> None:
+    hover = figures.landscape(TABLE, "").data[0].hovertext
+    assert hover[0][1] == "predicted score 0.01<br>rate = 0.01<br>net = &lt;b&gt;"
+
+
+def test_values_of_many_decades_have_a_cell_each(tmp_path) -> None:
+    """Drawn in a browser: given columns, it took those below 1e-5 for one, and painted over all but the last."""
+    if chromium() is None:
+        pytest.skip(MISSING)
+    rates = [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0]
+    rows = [(0, 30, rate, net, k) for k, rate in enumerate(rates) for net in ("a", "b")]
+    fig = figures.landscape(pd.DataFrame(rows, columns=TABLE.columns), "")
+    with browser_page() as tab:
+        tab.goto(figures.write_figure(fig, tmp_path / "one.html").as_uri())
+        tab.wait_for_selector(".heatmaplayer image", state="attached")
+        drawn = tab.evaluate("document.querySelector('.js-plotly-plot').calcdata[0][0].z.map((row) => [...row])")
+    assert drawn == [[*range(6)]] * 2
 
 
 def test_panels_over_words_leave_their_vertical_axis_to_the_values() -> None:

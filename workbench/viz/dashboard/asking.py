@@ -5,7 +5,7 @@ from typing import Any
 
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, unknown
-from workbench.core.interventions import ACTIONS, REMARKS
+from workbench.core.interventions import ACTIONS, REMARKS, checked_remark
 from workbench.core.protocols import Config
 from workbench.core.space import Space
 from workbench.knowledge import Controls
@@ -39,12 +39,13 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None, s
     if action not in ACTIONS:
         raise unknown("action", str(action), ACTIONS)
     trial: Any = content.get("trial")
-    if action in REMARKS and trial is None:
-        return str(getattr(controls, action)(str(content.get("words", "")).strip()))
+    remark = checked_remark(action, content.get("words")) if action in REMARKS else {}
+    if remark and trial is None:
+        return str(getattr(controls, action)(**remark))
     if config is None or not whole(0).fits(trial):
         raise InvalidInput(f"there is no trial {trial!r}")
-    if action in REMARKS:
-        return str(getattr(controls, action)(str(content.get("words", "")).strip(), trial))
+    if remark:
+        return str(getattr(controls, action)(**remark, trial=trial))
     if action == "extend":
         return controls.extend(trial, _whole(content, "phases"))
     if action == "clone":

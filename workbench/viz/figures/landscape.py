@@ -7,6 +7,7 @@ from plotly.subplots import make_subplots
 from workbench.core.aim import sign_of
 from workbench.core.showing import so_many
 from workbench.viz.figures import theme
+from workbench.viz.figures.curves import config_lines
 from workbench.viz.figures.hyperparameters import match_across, value_axis
 from workbench.viz.figures.scales import positions, scale_of
 
@@ -40,12 +41,7 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
     for k, phase in enumerate(chosen, start=1):
         rows = table[table["phase"] == phase]
         x, y = (positions(rows[name], scales[name]) for name in (across, up))
-        hover = f"{theme.text(across)} %{{x}}<br>{theme.text(up)} %{{y}}<br>%{{z:{theme.SCORE}}}<extra></extra>"
-        fig.add_trace(
-            go.Heatmap(x=x, y=y, z=rows["score"], colorscale=theme.scale(), showscale=False, hovertemplate=hover),
-            row=1,
-            col=k,
-        )
+        fig.add_trace(_map(rows, x, y, (across, up)), row=1, col=k)
         best = (sign_of(mode) * rows["score"]).idxmax()
         marker = {"symbol": "star", "size": 14, "color": "white", "line": {"width": 1, "color": "black"}}
         fig.add_trace(
@@ -54,3 +50,13 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
         value_axis(fig, "x", across, scales[across], abreast=len(chosen), row=1, col=k)
         value_axis(fig, "y", up if k == 1 else "", scales[up], row=1, col=k)
     return match_across(fig, scales[across])  # where the star lies is compared
+
+
+def _map(rows: pd.DataFrame, x: pd.Series, y: pd.Series, names: tuple[str, str]) -> go.Heatmap:
+    """Draw a cell a pair of values, as a matrix: of columns plotly takes small values for one beside far larger."""
+    told = rows.to_dict("records")
+    words = [f"predicted score {theme.number(row['score'])}{config_lines(row, names)}" for row in told]
+    cells = pd.DataFrame({"x": x, "y": y, "score": rows["score"], "hover": words})
+    scores, hover = (cells.pivot_table(what, "y", "x", aggfunc="first") for what in ("score", "hover"))
+    look = {"colorscale": theme.scale(), "showscale": False, "hovertemplate": "%{hovertext}<extra></extra>"}
+    return go.Heatmap(x=scores.columns, y=scores.index, z=scores, hovertext=hover, **look)

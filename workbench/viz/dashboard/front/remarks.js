@@ -14,7 +14,8 @@ function remarkForm(parent, store, own) {
     input.onkeydown = (event) => {
       const words = input.value.trim();
       if (event.key !== "Enter" || !words) return;
-      for (const { trial } of targets()) store.wish(action, { trial, words });
+      const putBack = () => (input.value ||= words); // refused, it is there to be corrected
+      for (const { trial } of targets()) store.wish(action, { trial, words }, putBack);
       input.value = "";
     };
     return input;

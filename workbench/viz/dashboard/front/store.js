@@ -55,6 +55,7 @@ function makeStore(model) {
     silent: false, // whether it has been silent for too long, though there is more to come
   };
   let timer = null;
+  const undone = []; // what to do if a wish is refused: in the order of `wished`
   const tell = () => store.changed.forEach((callback) => callback());
   const over = () => store.now?.state === "ended" && !store.wished.length; // then the kernel has no more to say
   const ear = makeEar(store, () => (over() ? null : patience(store.model)), tell);
@@ -97,8 +98,10 @@ function makeStore(model) {
 
   function answered({ type, why, request, action, trial }) {
     store.wished.shift();
+    const undo = undone.shift();
     ear.listen();
     store.refused = type === "refused" ? why : "";
+    if (store.refused) undo?.();
     const there = store.log.some((line) => line.request === request); // the log may have been faster
     if (type === "asked" && !there) store.asked.set(request, wordsOf(action, trial));
     tell();
@@ -107,9 +110,10 @@ function makeStore(model) {
   // Whether this was asked last and waits for its answer: asked again, it would be refused.
   store.awaits = (action, trial) => [...store.asked.values(), ...store.wished].at(-1) === wordsOf(action, trial);
 
-  store.wish = (action, more) => {
+  store.wish = (action, more, undo) => {
     store.refused = "";
     store.wished.push(wordsOf(action, more?.trial));
+    undone.push(undo);
     store.model.send({ type: "ask", action, ...more });
     if (store.now?.state === "ended" && !store.silent) ear.listen(); // for an answer
     tell();
