@@ -104,6 +104,12 @@ def test_show_writes_null_for_a_number_that_json_does_not_have(folder, capsys) -
     assert shown["best"] == {"trial": 1, "score": None, "config": CONFIGS[1]}
 
 
+def test_the_list_of_studies_calls_the_best_score_of_any_phase_the_luckiest(folder, capsys) -> None:
+    assert main(["studies", "--db", "kb.db"]) == 0
+    head = capsys.readouterr().out.splitlines()[0].split()
+    assert head == ["name", "created", "state", "trials", "phases", "luckiest_phase", "wall_s", "checkpoints_mib"]
+
+
 def test_a_simulated_study_is_marked(folder, capsys) -> None:
     StudyLog("kb.db", "played", {**SPEC, "simulated": True}).close()
     assert main(["studies", "--db", "kb.db"]) == 0

@@ -47,6 +47,12 @@ def test_a_row_a_study(explorer) -> None:
     assert HOSTILE not in explorer._repr_html_()
 
 
+def test_the_best_score_of_any_phase_is_not_shown_as_that_of_the_configuration_to_take(explorer) -> None:
+    for shown in (repr(explorer), explorer._repr_html_()):
+        assert "luckiest_phase" in shown
+        assert "best_score" not in shown
+
+
 def test_a_simulated_study_is_marked_wherever_people_look(tmp_path) -> None:
     for name, more in (("bred", {}), ("played", {"simulated": True})):
         write_log(tmp_path / "kb.db", name, POPULATION, {**SPEC, **more})

@@ -111,7 +111,7 @@ def _add_carrying(commands: Any) -> None:
 
 
 def _studies(arguments: argparse.Namespace) -> int:
-    from workbench.core.showing import titled
+    from workbench.core.showing import LUCKIEST, titled
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(arguments.db) as kb:
@@ -122,7 +122,7 @@ def _studies(arguments: argparse.Namespace) -> int:
         used = [_used(kb.path, kb[name]) for name in studies["name"]]
         names = [titled(name, kb[name].spec) for name in studies["name"]]
     told = studies.assign(name=names, created=studies["created"].dt.floor("s"), checkpoints_mib=used)
-    print(told.to_string(index=False, float_format="{:.6g}".format))
+    print(told.rename(columns=LUCKIEST).to_string(index=False, float_format="{:.6g}".format))
     return 0
 
 

@@ -6,6 +6,9 @@ from dataclasses import fields, is_dataclass
 from html import escape
 from typing import Any
 
+LUCKIEST = {"best_score": "luckiest_phase"}
+"""How tables that are shown call the best score of any phase: the configuration to take may have another."""
+
 _LONGEST = 300  # characters of a value
 _EXACT = 2**53  # whole numbers up to here are told apart as floats
 

@@ -105,7 +105,7 @@ class KnowledgeBase:
 
     @property
     def studies(self) -> pd.DataFrame:
-        """One row a study: name, created, state, trials, phases, best_score, wall_s (seconds driven)."""
+        """One row a study: name, created, state, trials, phases, best_score (of any phase), wall_s (seconds driven)."""
         rows = []
         for name in self:
             study = self[name]

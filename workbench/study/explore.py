@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.core.aim import MODES, check_one_mode
-from workbench.core.showing import four_digits, titled
+from workbench.core.showing import LUCKIEST, four_digits, titled
 from workbench.knowledge import KnowledgeBase
 from workbench.knowledge.sheets import write_frame
 from workbench.study.results import Results
@@ -71,7 +71,10 @@ class Explorer:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy, alpha."""
+        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy, alpha.
+
+        The best score is that of the luckiest phase, and shown as such: see `Results.best_score`.
+        """
         import pandas as pd
 
         rows = []
@@ -161,10 +164,10 @@ class Explorer:
         return {name: titled(name, results.spec) for name, results in self.results.items()}
 
     def __repr__(self) -> str:
-        return self._shown.to_string(index=False, float_format=four_digits)
+        return self._shown.rename(columns=LUCKIEST).to_string(index=False, float_format=four_digits)
 
     def _repr_html_(self) -> str:
-        return str(self._shown.to_html(index=False, float_format=four_digits))
+        return str(self._shown.rename(columns=LUCKIEST).to_html(index=False, float_format=four_digits))
 
 
 def _of_one_mode(results: Mapping[str, Results]) -> Mapping[str, Results]:
