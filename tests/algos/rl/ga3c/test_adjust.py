@@ -68,17 +68,19 @@ def test_threads_come_and_go_in_a_running_phase(monkeypatch):
     trial.close()
 
 
-def test_there_is_room_for_as_many_groups_as_the_walk_may_come_to():
-    trial = GA3C("CartPole-v1", n_agents=2, n_groups=1, n_trainers=9, adjust_every_s=60.0)({}, 0)
+@pytest.mark.parametrize(("settings", "most"), [({"n_trainers": 9}, 9), ({"adjust_up_to": 20}, 20), ({}, 8)])
+def test_there_is_room_for_as_many_groups_as_the_walk_may_come_to(settings, most):
+    trial = GA3C("CartPole-v1", n_agents=2, n_groups=1, adjust_every_s=60.0, **settings)({}, 0)
     trial._open()
     for _ in range(trial._adjuster._most - 1):
         trial._open_group(trial._group_size)
-    assert len(trial._groups) == 9
+    assert len(trial._groups) == most
     for _ in range(2):
         for group in trial._groups:
             n = len(group.observe())
             group.act(np.full((n, 2), 0.5), np.zeros(n), 0, trial._queues.exchange)
-    assert trial.steps == 2 * 9
+    assert trial.steps == 2 * most
+    assert trial._queues.free.qsize() == 2 * most  # and all may have one wait for a trainer
     trial.close()
 
 
@@ -101,6 +103,8 @@ def test_it_cannot_be_combined_with_the_deterministic_mode():
         GA3C(lockstep=True, adjust_every_s=1.0)
     with pytest.raises(InvalidInput, match="adjust_every_s a number above 0, or None, got 0"):
         GA3C(adjust_every_s=0)
+    with pytest.raises(InvalidInput, match="adjust_up_to a whole number from 1, got 0"):
+        GA3C(adjust_up_to=0)
 
 
 def test_a_mix_is_judged_also_where_phases_are_shorter_than_the_time_between_changes():

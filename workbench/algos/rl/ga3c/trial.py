@@ -32,8 +32,6 @@ from workbench.core.checks import POSITIVE, SHARE, check, plain_seed, whole
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config
 
-MOST = 8  # groups, predictors and trainers, each, that automatic adjustment may reach
-
 AUTHORS: dict[str, Any] = {
     "learning_rate": 3e-4,
     "n_predictors": 2,
@@ -71,7 +69,7 @@ class GA3C(RMSPropSettings):
         Experiences an update waits for, at least (Fig. 7: best 20 to 40), whatever `t_max` and `training_queue` are.
     training_queue : int or None
         Segments that may wait for a trainer; agents wait when it is full, which bounds the policy lag. As
-        many as agents by default.
+        many as agents by default; where their number is adjusted, as there may come to be.
     lockstep : bool
         Deterministic mode: play, predict and train in turn, in one thread; n_groups, n_predictors and
         n_trainers are then 1 and `agents_ready` 1.
@@ -79,6 +77,8 @@ class GA3C(RMSPropSettings):
         Seconds between automatic changes of the number of groups, predictors and trainers (Sec. 4.3; the paper's
         minute is 60), which then start from `n_groups`, `n_predictors` and `n_trainers`. None keeps them as they
         are: what a reproducible study wants.
+    adjust_up_to : int
+        Most of each that this may reach, if they do not begin with more. Memory is laid out for that many groups.
 
     Examples
     --------
@@ -101,10 +101,11 @@ class GA3C(RMSPropSettings):
     training_queue: int | None = None
     lockstep: bool = False
     adjust_every_s: float | None = None
+    adjust_up_to: int = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self, whole(1), "n_groups", "n_predictors", "n_trainers")
+        check(self, whole(1), "n_groups", "n_predictors", "n_trainers", "adjust_up_to")
         check(self, whole(0), "min_training_batch")
         check(self, whole(1).or_none(), "training_queue")
         check(self, SHARE, "agents_ready")
@@ -185,11 +186,11 @@ class GA3CTrial(Trial):
     def __init__(self, settings: GA3C, seed: int) -> None:
         s = settings
         self.mix = s.mix
-        self._waiting = s.training_queue or s.n_agents  # segments not in agents' hands
         self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
-        most_of_each = max(MOST, *self.mix)
+        most_of_each = max(s.adjust_up_to, *self.mix)
         added = most_of_each - self.mix.groups if s.adjust_every_s else 0
         most = s.n_agents + added * self._group_size
+        self._waiting = s.training_queue or most  # segments not in agents' hands
         self._adjuster: Adjuster | None = None
         if s.adjust_every_s is not None:
             self._adjuster = Adjuster(self.mix, np.random.default_rng([plain_seed(seed), 3]), most_of_each)
