@@ -137,6 +137,8 @@ def test_threads_count_as_tasks_of_their_user_and_nobody_elses_do(tmp_path) -> N
     for number, (user, threads) in enumerate([(os.getuid(), 3), (os.getuid() + 1, 50), (os.getuid(), 1)], 1):
         (file := tmp_path / "proc" / str(number) / "status").parent.mkdir(parents=True)
         file.write_text(f"Name:\ta b\nUid:\t{user}\t{user}\t{user}\t{user}\nThreads:\t{threads}\n")
+    (tmp_path / "proc" / "4").mkdir()
+    (tmp_path / "proc" / "4" / "status").write_text("Name: of a system that tells less\n")
     assert tasks(tmp_path) == 4
     assert tasks() > 0
     assert tasks(tmp_path / "nowhere") == 0

@@ -74,7 +74,7 @@ def tasks(root: Path = _ROOT) -> int:
     """Count the processes and threads of this user that run, in whatever sessions; 0 where the system does not tell."""
     n = 0
     for file in root.glob("proc/[0-9]*/status"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError, LookupError, ValueError):  # it has ended meanwhile, or the system tells less
             about = dict(line.split(":", 1) for line in file.read_text().splitlines())
             n += int(about["Threads"]) if int(about["Uid"].split()[0]) == os.getuid() else 0
     return n
