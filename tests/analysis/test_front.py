@@ -74,6 +74,14 @@ def test_the_figure_joins_the_front() -> None:
     assert "score 4<br>size &lt;b&gt; 30" in fig.data[0].hovertext[0]
 
 
+def test_a_second_objective_over_decades_has_a_logarithmic_axis() -> None:
+    sizes = front(PHASES, "size", second_mode="min")
+    assert objectives(sizes, "size").layout.xaxis.type is None
+    for size, kind in ((1e6, "log"), (float("inf"), None)):
+        wide = sizes.assign(second=sizes["second"].replace(50.0, size))
+        assert objectives(wide, "size").layout.xaxis.type == kind
+
+
 def test_between_two_points_of_the_front_stands_what_one_of_them_attains() -> None:
     """What is seen there: of the right one where more is better, of the left one where less."""
     for second_mode, shape in (("max", "vh"), ("min", "hv")):

@@ -7,6 +7,7 @@ stopped, trial 2 is held on slot 2, trial 3 runs on slot 1 to no end; the clock 
 import pandas as pd
 import pytest
 
+from tests.browser.lab import MISSING, browser_page, chromium
 from tests.events import begun, ended, judged, runs
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Frames, frames_of
@@ -73,3 +74,31 @@ def survival() -> pd.DataFrame:
     rows = [(0, 4, 3, 1, 1, 1, 0, 0, 1, "selecting"), (1, 1, 1, 0, 0, 0, 1, 0, 0, "finished")]
     names = ["phase", "began", "completed", "continued", "waiting", "stopped", "finished", "failed", "running", "mode"]
     return pd.DataFrame(rows, columns=names)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if chromium() is None:
+        pytest.skip(MISSING)
+    with browser_page() as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(browser):
+    """The page of a browser that the tests share; it has not complained yet."""
+    browser.complaints.clear()
+    return browser
+
+
+@pytest.fixture
+def drawn(tab):
+    """Draw a figure in the page, 1000 pixels wide, and give the page."""
+
+    def draw(fig):
+        tab.set_viewport_size({"width": 1000, "height": 800})
+        tab.set_content(f"<!doctype html>{fig.to_html(full_html=False)}")
+        tab.wait_for_selector(".main-svg")
+        return tab
+
+    return draw

@@ -51,6 +51,12 @@ def test_survival_is_a_share(survival):
     assert list(line.y) == [1.0, 0.25]
 
 
+def test_no_phase_has_a_number_that_no_study_has(survival, drawn):
+    """Beside thirty phases there stood a phase -1, and one after the last."""
+    tab = drawn(compare_survival({"one": survival, "many": pd.DataFrame({"phase": range(30), "began": 4})}))
+    assert tab.locator(".xtick text").all_text_contents() == [str(phase) for phase in range(30)]
+
+
 def test_of_many_phases_only_some_have_their_number(survival):
     many = pd.DataFrame({"phase": range(200), "began": 4})
     assert compare_survival({"one": survival, "many": many}).layout.xaxis.dtick == 7

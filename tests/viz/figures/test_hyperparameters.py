@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import pandas as pd
@@ -12,6 +13,20 @@ def test_a_panel_a_hyperparameter_with_its_axis(frames):
     assert fig.layout.xaxis.type == "log"
     assert fig.layout.xaxis.title.text == "lr"
     assert list(fig.layout.xaxis2.ticktext) == ["&lt;script&gt;alert(1)&lt;/script&gt;", "large", "small"]
+
+
+@pytest.mark.parametrize("name", ["wide", "narrow"])
+def test_a_logarithmic_axis_has_numbers_enough_to_be_read_and_no_more_than_it_has_room_for(drawn, name):
+    """Of 18 decades each had a number, one upon the other; of 1.4 decades, with one power of ten, none else had."""
+    values = {"wide": [1e-15, 1e-6, 1e3], "narrow": [0.034, 0.5, 0.89]}
+    trials = pd.DataFrame({"trial": range(3), "state": "finished", **values, "a": 1, "b": 2})
+    phases = pd.DataFrame({"trial": range(3), "phase": 0, "ended_s": 1.0, "score": [0.0, 1.0, 2.0]})
+    tab = drawn(score_by_hyperparameter(phases, trials, [name, *"ab"]))
+    boxes = [number.bounding_box() for number in tab.locator(".xtick text").all()]
+    lefts = sorted((box["x"], box["width"], box["height"]) for box in boxes)
+    assert 3 <= len(lefts) <= 7
+    assert all(x + width < after for (x, width, _), (after, *_) in itertools.pairwise(lefts))
+    assert all(height < 25 for _, _, height in lefts), "no number is turned"
 
 
 def test_points_by_phase_with_stopped_trials_marked(frames):

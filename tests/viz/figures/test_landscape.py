@@ -1,7 +1,5 @@
 import pandas as pd
-import pytest
 
-from tests.browser.lab import MISSING, browser_page, chromium
 from workbench.viz import figures
 
 ROWS = [
@@ -30,18 +28,13 @@ def test_a_cell_says_what_it_is_of_in_the_words_of_other_figures() -> None:
     assert hover[0][1] == "predicted score 0.01<br>rate = 0.01<br>net = &lt;b&gt;"
 
 
-def test_values_of_many_decades_have_a_cell_each(tmp_path) -> None:
-    """Drawn in a browser: given columns, it took those below 1e-5 for one, and painted over all but the last."""
-    if chromium() is None:
-        pytest.skip(MISSING)
+def test_values_of_many_decades_have_a_cell_each(drawn) -> None:
+    """Given columns, a browser took those below 1e-5 for one, and painted over all but the last."""
     rates = [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0]
     rows = [(0, 30, rate, net, k) for k, rate in enumerate(rates) for net in ("a", "b")]
     fig = figures.landscape(pd.DataFrame(rows, columns=TABLE.columns), "")
-    with browser_page() as tab:
-        tab.goto(figures.write_figure(fig, tmp_path / "one.html").as_uri())
-        tab.wait_for_selector(".heatmaplayer image", state="attached")
-        drawn = tab.evaluate("document.querySelector('.js-plotly-plot').calcdata[0][0].z.map((row) => [...row])")
-    assert drawn == [[*range(6)]] * 2
+    cells = drawn(fig).evaluate("document.querySelector('.js-plotly-plot').calcdata[0][0].z.map((row) => [...row])")
+    assert cells == [[*range(6)]] * 2
 
 
 def test_panels_over_words_leave_their_vertical_axis_to_the_values() -> None:

@@ -36,6 +36,12 @@ def test_adjustment_draws_what_changed_and_what_it_gave():
     }
 
 
+def test_adjustment_has_round_numbers_at_both_sides(drawn):
+    path = pd.DataFrame({"n_agents": [16, 32], "n_predictors": [1, 1], "n_trainers": [1, 2], "tps": [26.3, 88.1]})
+    tab = drawn(adjustment(path, "Fig. 2"))
+    assert tab.locator(".y2tick text").all_text_contents() == [str(n) for n in range(30, 100, 10)]
+
+
 def test_estimates_have_a_colour_a_group_and_published_ones_are_hollow():
     rows = [("size", "10 <", 1.1, 1.0, 1.3, "measured"), ("size", "80", 1.4, float("nan"), float("nan"), "published")]
     rows.append(("exploit", "none", 0.9, 0.8, 1.0, "measured"))

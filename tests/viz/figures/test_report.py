@@ -10,7 +10,6 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from tests.browser.lab import MISSING, browser_page, chromium
 from tests.browser.standing import events_of
 from workbench.analysis import importance
 from workbench.core.describe import describe
@@ -97,21 +96,6 @@ def test_the_library_is_shared_by_the_reports_of_a_folder(tmp_path, frames):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["one.html", report.LIBRARY, "two.html"]
     assert (tmp_path / report.LIBRARY).stat().st_size > 1_000_000
     assert write_report(tmp_path / "whole.html", "", {}, figures, whole=True).stat().st_size > 1_000_000
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if chromium() is None:
-        pytest.skip(MISSING)
-    with browser_page() as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(browser):
-    """The page of a browser that the tests share; it has not complained yet."""
-    browser.complaints.clear()
-    return browser
 
 
 def test_it_is_read_in_a_browser_and_its_tables_are_sorted(tmp_path, frames, tab):

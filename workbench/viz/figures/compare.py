@@ -97,8 +97,9 @@ def compare_survival(survival: Mapping[str, pd.DataFrame]) -> go.Figure:
     survival : Mapping of str to DataFrame
         By study: from `workbench.analysis.survival` (phase, began).
     """
-    fig = theme.figure("Share of the trials that began each phase")
-    fig.update_xaxes(title="phase", dtick=theme.every_so_many(max(map(len, survival.values()), default=0)))
+    fig = theme.figure("Share of the trials that began each phase", x="phase")
+    n_phases = max(map(len, survival.values()), default=0)
+    fig.update_xaxes(dtick=theme.every_so_many(n_phases), range=[-0.5, n_phases - 0.5] if n_phases else None)
     fig.update_yaxes(title="share of trials", rangemode="tozero", tickformat=".0%")
     for k, (name, frame) in enumerate(survival.items()):
         if frame.empty or not frame["began"].iloc[0]:

@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from workbench.core.aim import sign_of
 from workbench.viz.figures import theme
+from workbench.viz.figures.scales import scale_of
 
 
 def objectives(front: pd.DataFrame, second: str, second_mode: str = "max") -> go.Figure:
@@ -19,10 +20,11 @@ def objectives(front: pd.DataFrame, second: str, second_mode: str = "max") -> go
     second_mode : str
         ``max`` or ``min``, as of `workbench.analysis.front`: on which side of a point what it attains ends.
     """
-    fig = theme.figure(f"Score against {second}")
-    fig.update_xaxes(title=theme.text(second)).update_yaxes(title="score")
+    fig = theme.figure(f"Score against {second}", x=theme.text(second), y="score")
     if front.empty:
         return theme.empty_note(fig, f"no phase has ended with a metric {second}")
+    if scale_of(front["second"]).kind == "log":
+        fig.update_xaxes(theme.LOGARITHMIC)
     best = front[front["on_front"]].sort_values("second")
     fig.add_trace(_points(front[~front["on_front"]], second, "another is as good in both", "markers", theme.GREY))
     fig.add_trace(_points(best, second, "on the front", "lines+markers", theme.VERMILLION))

@@ -104,7 +104,7 @@ def value_axis(
     room = theme.LONGEST_NAME if abreast <= _COLUMNS else _NAMES // abreast
     look: dict[str, Any] = {"title": theme.brief(name, room), "type": "linear", "zeroline": False}
     if scale.kind == "log":
-        look |= {"type": "log", "dtick": 1, "exponentformat": "power"}
+        look |= theme.LOGARITHMIC
     elif scale.kind == "category":
         labels = [theme.brief(word) for word in scale.order]
         look |= {"tickvals": list(range(len(labels))), "ticktext": labels, "range": [-0.5, len(labels) - 0.5]}

@@ -127,6 +127,7 @@ def adjustment(path: pd.DataFrame, title: str) -> go.Figure:
     fig = theme.figure(title, x="reading", y="agents · 10 predictors · 10 trainers")
     fig.update_layout(
         yaxis2={"title": {"text": "updates a second"}, "overlaying": "y", "side": "right", "showgrid": False}
+        | {"tickmode": "auto"}  # by default plotly sets its numbers beside those at the left, round or not
     )
     readings = list(range(len(path)))
     for column, times, color in (

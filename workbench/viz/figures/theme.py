@@ -54,6 +54,9 @@ LAND = "rgba(128,128,128,0.13)"
 Look = Mapping[str, Any]
 """How something is drawn, in plotly's own names."""
 
+LOGARITHMIC: Look = {"type": "log", "nticks": 4, "exponentformat": "power"}
+"""An axis on which each decade has a number, of many only some, and of one or two also what lies between."""
+
 SCORE = ".6~g"
 """How plotly writes a score that is pointed at: one of thousands in full, as `number` does, not as 1.089e+04."""
 
