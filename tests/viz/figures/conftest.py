@@ -102,3 +102,26 @@ def drawn(tab):
         return tab
 
     return draw
+
+
+_POINT = """curve => {
+  const plot = document.querySelector(".js-plotly-plot");
+  const { xaxis = "x", yaxis = "y" } = plot.data[curve];
+  Plotly.Fx.hover(plot, [{ curveNumber: curve, pointNumber: 0 }], xaxis + yaxis);
+}"""
+
+
+def _lines_of(words):
+    return words.locator("tspan.line").all_text_contents() or [words.text_content()]
+
+
+@pytest.fixture
+def pointed(drawn):
+    """Draw a figure, point at the first point of one of its traces, and give the words that come."""
+
+    def point(fig, curve):
+        tab = drawn(fig)
+        tab.evaluate(_POINT, curve)
+        return " / ".join(line for words in tab.locator(".hoverlayer text").all() for line in _lines_of(words))
+
+    return point

@@ -14,6 +14,11 @@ def test_a_line_and_a_band_for_each_scheduler():
     assert [list(trace.y) for trace in fig.data if not trace.name] == [[4, 2, 4, 6], [6, 0, 2, 8]]
 
 
+def test_scores_of_thousands_are_told_in_full(pointed):
+    frame = pd.DataFrame([("a", 250_012, 10_894, 1, 2)], columns=["scheduler", "at", "median", "low", "high"])
+    assert pointed(bands(frame, "Scores", "frames", "score"), 1) == "a: 10894 at 250012"
+
+
 def test_more_lines_than_colours_are_told_apart_and_the_legend_has_room_for_all():
     frame = pd.DataFrame(
         [(f"s{n}", 1, n, n, n) for n in range(16)], columns=["scheduler", "at", "median", "low", "high"]

@@ -111,6 +111,11 @@ def test_time_to_best_stands_within_the_whole(frames, nothing):
     assert "ended" in compare_time_to_best({}, {}).layout.annotations[0].text
 
 
+def test_the_time_of_a_whole_study_is_told_with_its_unit(frames, pointed):
+    best = {"one": analysis.best_so_far(frames.phases)}
+    assert pointed(compare_time_to_best(best, {"one": 1500.0}), 0) == "one: 25.0 min in all"
+
+
 def test_names_that_read_as_numbers_or_dates_are_names(frames):
     best = {"2026-11-26": analysis.best_so_far(frames.phases)}
     table = pd.DataFrame([["1", 0.7, 0.5, 0.8, 0.1, 0.0, 0.2]], columns=COLUMNS)

@@ -17,6 +17,12 @@ def test_a_panel_a_hyperparameter_with_its_band_and_its_scale() -> None:
     assert sum(trace.fill == "tonexty" for trace in fig.data) == 2
 
 
+def test_a_score_is_told_with_the_value_that_it_is_predicted_for(pointed):
+    fig = figures.partial_dependence(TABLE.assign(score=[12345.6, 2.0, 0.5, 0.7]), "")
+    assert pointed(fig, 2) == "predicted score 12346 / 95 %: 0.1 to 3 / rate = 0.0001"
+    assert pointed(fig, 5) == "predicted score 0.5 / 95 %: 0.1 to 3 / kind = a"
+
+
 def test_values_that_crowd_stand_apart_though_each_comes_once() -> None:
     table = pd.DataFrame({"hyperparameter": "gamma", "value": [0.9, 0.95, 0.99, 0.999], "score": 1.0})
     fig = figures.partial_dependence(table.assign(low=0.9, high=1.1), "")

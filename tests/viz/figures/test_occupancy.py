@@ -84,6 +84,13 @@ def test_occupancy_over_time_stacks_what_there_is():
     assert list(fig.data[0].y) == [1.0, 2.0, 2.0]
 
 
+def test_the_time_that_is_pointed_at_has_its_unit(drawn):
+    over = pd.DataFrame({"from_s": [0.0, 300.0], "to_s": [300.0, 600.0], "ran": 1.0, "lost": 0.0, "held": 0.0})
+    tab = drawn(occupancy_over_time(over.assign(idle=0.0)))
+    tab.evaluate("Plotly.Fx.hover(document.querySelector('.js-plotly-plot'), { xval: 5 })")
+    assert tab.locator(".hoverlayer .legendtitletext").text_content() == "5.00 min"
+
+
 def test_small_studies_have_their_trials_named_in_the_bars(frames):
     fig = node_occupancy(frames.spans, frames.slots, frames.wall_s, named=True)
     assert {trace.texttemplate for trace in fig.data if trace.customdata is not None} == {"%{customdata}"}

@@ -136,6 +136,10 @@ def test_the_population_s_best_and_median(members):
     assert list(named(fig, "median").y) == [4.0, 6.0, 8.0]
 
 
+def test_a_member_s_line_says_whose_it_is(members, pointed):
+    assert pointed(population_curves(members), 0) == "trial 0 (member 0), phase 0: 5"
+
+
 def test_nothing_yet(nothing):
     known = lineage(nothing.trials, nothing.phases, nothing.decisions)
     members = schedules(known, nothing.trials, nothing.phases, [])

@@ -39,7 +39,7 @@ def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str) -> go.Fi
                 hoverinfo="skip",
             )
         )
-        hover = f"{theme.text(name)}: %{{y:.3g}} at %{{x:.3g}}<extra></extra>"
+        hover = f"{theme.text(name)}: %{{y:{theme.SCORE}}} at %{{x:{theme.SCORE}}}<extra></extra>"
         line = {"color": color, "width": 2, "dash": _DASHES[n // len(_COLORS) % len(_DASHES)]}
         fig.add_trace(
             go.Scatter(

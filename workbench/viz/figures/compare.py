@@ -207,7 +207,9 @@ def compare_time_to_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str,
     fig.update_yaxes(autorange="reversed", showgrid=False, type="category")  # names may be numbers or dates
     whole = [until_s[name] / unit.seconds for name in known]
     when = [row["at_s"] / unit.seconds for row in known.values()]
-    fig.add_trace(go.Bar(x=whole, y=names, orientation="h", name="whole study", marker={"color": theme.FAINT}))
+    hover = f"%{{y}}: %{{x:.3g}} {unit.unit} in all<extra></extra>"
+    ground = {"name": "whole study", "marker": {"color": theme.FAINT}, "hovertemplate": hover}
+    fig.add_trace(go.Bar(x=whole, y=names, orientation="h", **ground))
     fig.add_trace(
         go.Bar(
             x=when,

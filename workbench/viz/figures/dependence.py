@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.viz.figures import theme
+from workbench.viz.figures.curves import config_lines
 from workbench.viz.figures.hyperparameters import value_axis
 from workbench.viz.figures.scales import positions, scale_of
 
@@ -34,16 +35,19 @@ def partial_dependence(table: pd.DataFrame, remark: str) -> go.Figure:
             line = {"width": 0, "color": theme.BLUE}
             edge = go.Scatter(x=at, y=rows[bound], mode="lines", line=line, fill=fill, hoverinfo="skip")
             fig.add_trace(edge, row=1, col=k)
-        value, low, high = (f"%{{{name}:{theme.SCORE}}}" for name in ("y", "customdata[0]", "customdata[1]"))
-        hover = f"{value}<br>95 %: {low} to {high}<extra></extra>"
+        hover = [
+            f"predicted score {theme.number(score)}<br>95 %: {theme.number(low)} to {theme.number(high)}"
+            + config_lines({name: value}, [name])
+            for value, score, low, high in rows[["value", "score", "low", "high"]].itertuples(index=False)
+        ]
         fig.add_trace(
             go.Scatter(
                 x=at,
                 y=rows["score"],
                 mode="lines+markers",
                 line={"color": theme.BLUE},
-                customdata=rows[["low", "high"]],
-                hovertemplate=hover,
+                hovertext=hover,
+                hovertemplate="%{hovertext}<extra></extra>",
             ),
             row=1,
             col=k,

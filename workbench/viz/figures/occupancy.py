@@ -79,6 +79,7 @@ def occupancy_over_time(occupancy: pd.DataFrame) -> go.Figure:
     """
     fig = theme.figure("Slots in use", height=260, y="slots").update_yaxes(rangemode="tozero")
     unit = theme.time_axis(fig, float(occupancy["to_s"].max()) if len(occupancy) else 0.0)
+    fig.update_xaxes(unifiedhovertitle={"text": f"%{{x:.3g}} {unit.unit}"})
     if occupancy.empty:
         return theme.empty_note(fig, "no slot has joined yet")
     x = [*(occupancy["from_s"] / unit.seconds), float(occupancy["to_s"].iloc[-1]) / unit.seconds]

@@ -16,6 +16,7 @@ from workbench.viz.figures.scales import Scale, positions, scale_of
 _COLUMNS = 3
 _WIDTH = 800  # px or so, of the panels of a figure in a notebook
 _FAINT_MEMBER = "rgba(0,114,178,0.45)"
+_MEMBER = "trial %{customdata[0]} (member %{customdata[1]})"
 
 
 def population_curves(schedules: pd.DataFrame, mode: str = "max") -> go.Figure:
@@ -34,7 +35,15 @@ def population_curves(schedules: pd.DataFrame, mode: str = "max") -> go.Figure:
         return theme.empty_note(fig, "no phase has ended yet")
     lines = _joined(scored, scored["score"])
     fig.add_trace(
-        go.Scatter(x=lines["x"], y=lines["y"], mode="lines", name="a member", line={"color": theme.GREY, "width": 1})
+        go.Scatter(
+            x=lines["x"],
+            y=lines["y"],
+            mode="lines",
+            name="a member",
+            line={"color": theme.GREY, "width": 1},
+            customdata=lines[["trial", "member"]],
+            hovertemplate=f"{_MEMBER}, phase %{{x}}: %{{y:{theme.SCORE}}}<extra></extra>",
+        )
     )
     by_phase = scored.groupby("phase")["score"]
     best, median = by_phase.max() if sign_of(mode) > 0 else by_phase.min(), by_phase.median()
@@ -97,8 +106,7 @@ def _panel(
     fig.update_xaxes(title="phase", rangemode="tozero", **place)
     value_axis(fig, "y", name, scale, **place)
     member = {"name": "a member", "legendgroup": "member", "showlegend": in_legend}
-    who = "trial %{customdata[0]} (member %{customdata[1]})"
-    fig.add_trace(_line(schedules, name, scale, who, _FAINT_MEMBER, 1, **member), **place)
+    fig.add_trace(_line(schedules, name, scale, _MEMBER, _FAINT_MEMBER, 1, **member), **place)
     if best is not None and len(best):
         of_best = {"name": "of the best weights", "legendgroup": "best", "showlegend": in_legend}
         apart = best.assign(member=(best["phase"].diff() <= 0).cumsum())  # a copier begins where its donor has been
