@@ -110,6 +110,21 @@ def test_studies_side_by_side_are_in_sight_where_there_is_little_room(tab, db):
         tab.set_viewport_size(size)
 
 
+def test_studies_of_one_beginning_are_told_apart_in_the_table_of_their_trials(tab, tmp_path):
+    size = tab.viewport_size
+    tab.set_viewport_size({"width": 1100, "height": 900})
+    names = ["ms-pacman-hypertrick", "ms-pacman-hyperband"]
+    write_studies(tmp_path / "kb.db", **dict.fromkeys(names, 1.0))
+    try:
+        stand_home(tab, tmp_path / "kb.db", *names)
+        drawn(tab)
+        for name in names:
+            cell = tab.locator(".wb-open .wb-row > div", has_text=name).first
+            assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth"), name
+    finally:
+        tab.set_viewport_size(size)
+
+
 def test_axes_side_by_side_have_the_whole_width_where_there_is_little_room(tab, db):
     size = tab.viewport_size
     tab.set_viewport_size({"width": 850, "height": 900})  # a notebook beside JupyterLab's list of files

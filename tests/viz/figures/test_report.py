@@ -114,6 +114,16 @@ def test_it_is_read_in_a_browser_and_its_tables_are_sorted(tmp_path, frames, tab
     tab.wait_for_selector("#missing", state="visible")
 
 
+def test_on_a_narrow_screen_figures_are_scrolled_and_not_squeezed(tmp_path, frames, tab):
+    figures = {"slots": node_occupancy(frames.spans, frames.slots, frames.wall_s)}
+    tab.set_viewport_size({"width": 320, "height": 700})
+    tab.goto(write_report(tmp_path / "one.html", "one", {}, figures).as_uri())
+    tab.wait_for_selector(".plot .main-svg")
+    assert tab.locator(".plot .main-svg").first.bounding_box()["width"] >= 600
+    assert tab.evaluate("document.documentElement.scrollWidth") == 320  # only they
+    tab.set_viewport_size({"width": 1400, "height": 900})
+
+
 def test_numbers_are_sorted_by_all_their_digits_and_by_infinity(tmp_path, tab):
     scores = [0.999962, float("inf"), 0.999961, -float("inf"), 0.99997, float("nan")]
     rows = pd.DataFrame({"score": scores, "trial": range(6)})

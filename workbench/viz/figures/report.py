@@ -56,7 +56,8 @@ td.number, th.number { text-align: right; }
 .summary td { overflow-wrap: anywhere; }
 .scroll { overflow: auto; max-height: 32em; border: 1px solid var(--line); border-radius: 6px; padding: 0 0 0 12px; }
 .scroll thead th { position: sticky; top: 0; background: var(--ground); white-space: nowrap; }
-figure { margin: 20px 0 0; }
+figure { margin: 20px 0 0; overflow-x: auto; }
+.plot { min-width: 640px; }
 figcaption { color: var(--soft); font-size: 13px; max-width: 80ch; }
 details > summary { cursor: pointer; font-size: 18px; font-weight: 700; margin: 32px 0 8px; }
 .plot .main-svg text { fill: var(--ink) !important; }

@@ -15,10 +15,15 @@ function columnsOf(store) {
     { name: "curve", width: "74px", fill: (cell, t) => sparkline(cell, store, t) },
     score("last", "last"),
     score("best", "best"),
-    ...store.meta.hyperparameters.map((name) => ({ name, by: SET + name, width: "minmax(76px, 1fr)", number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
+    ...store.meta.hyperparameters.map((name, k) => ({ name, by: SET + name, width: `minmax(${k ? 76 : firstRoom(store)}px, 1fr)`, number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
     ...(remarked(store) ? [{ name: "tags", width: "minmax(60px, 0.8fr)", fill: tagCell }] : []),
     { name: "verdict", by: "why", width: "minmax(120px, 2.2fr)", fill: (cell, t) => (cell.textContent = t.state === "failed" ? t.error : t.why) },
   ];
+}
+
+// In a comparison the first column names the studies: of one of many signs its end may be what tells it from another.
+function firstRoom({ now }) {
+  return Math.max(76, Math.min(220, 10 + 7.5 * Math.max(0, ...(now.studies ?? []).map(({ name }) => name.length))));
 }
 
 function remarked(store) {
