@@ -46,6 +46,20 @@ def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, n) -> None:
     assert [text for text in texts if re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)] == []
 
 
+def test_a_completion_rate_below_its_minimum_says_of_what_runs_that_is(tmp_path) -> None:
+    """The only trial has failed, or has run all its phases."""
+    whole = [runs(0.0, 0, {"a": 1})]
+    for phase in (0, 1):
+        whole += [begun(phase, 0, phase), ended(phase + 1, 0, phase, 0, 1.0)]
+    for name, events in (("lost", EVENTS[2:]), ("kept", [*whole, Event(Kind.STUDY_ENDED, 2.0)])):
+        size = {"n_trials": 1, "n_configs": 1, "n_phases": 2, "began": [1.0, 1.0], "fewest": [1.0, 1.0]}
+        log = [Event(Kind.STUDY_STARTED, 0.0, data={"size": size}), *events]
+        write_log(tmp_path / "kb.db", name, log, {"scheduler": {"kind": "full"}, "trainable": {"kind": "x"}, "seed": 0})
+    lost, kept = (Results.open(tmp_path / "kb.db", name)._repr_html_() for name in ("lost", "kept"))
+    assert "0.0% (expected 100.0%, minimum 100.0% if it runs as planned)" in lost
+    assert "100.0% (expected 100.0%, minimum 100.0%)" in kept
+
+
 def test_a_trial_none_of_whose_phases_has_ended_has_no_schedule(tmp_path, capsys) -> None:
     write_log(tmp_path / "kb.db", "one", EVENTS, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     written = ["--out", str(tmp_path / "best.json"), "--db", str(tmp_path / "kb.db")]

@@ -1,8 +1,9 @@
 """A study's outcome in words: the rows that `Results` shows."""
 
+from collections.abc import Mapping
 from html import escape
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.core.showing import config_text, four_digits, so_many
 from workbench.knowledge import Frames
@@ -24,9 +25,6 @@ def summary_rows(results: "Results") -> dict[str, str]:
     if s["best_trial"] is not None:
         where = f"trial {s['best_trial']}, after {s['best_at_s']:.0f} s"
         luckiest = {"luckiest phase": f"{four_digits(s['best_score'])} ({where})"}
-    alpha = "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
-    if "alpha_expected" in s:
-        alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
     states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
     origin = {"origin": "simulated: nothing was trained, times are virtual"} if results.spec.get("simulated") else {}
     return {
@@ -40,7 +38,7 @@ def summary_rows(results: "Results") -> dict[str, str]:
         **_failures(results),
         "phases": f"{s['phases']} completed, {so_many(s['retries'], 'attempt')} lost",
         "occupancy": "no slot has joined" if isnan(s["occupancy"]) else f"{s['occupancy']:.1%} of the slots' time",
-        "completion rate": alpha,
+        "completion rate": _alpha(s),
         "wall time": f"{s['wall_s']:.1f} s",
     }
 
@@ -59,6 +57,16 @@ def summary_html(results: "Results") -> str:
         for label, value in summary_rows(results).items()
     )
     return f"<table><caption>study {escape(results.name)}</caption>{cells}</table>"
+
+
+def _alpha(s: Mapping[str, Any]) -> str:
+    """Tell the completion rate; below its minimum, say of what runs that is: of none that end early or lose trials."""
+    alpha = "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
+    if "alpha_expected" not in s:
+        return alpha
+    below = s["alpha"] is not None and s["alpha"] < s["alpha_minimum"] - 1e-9
+    planned = " if it runs as planned" * below
+    return f"{alpha} (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%}{planned})"
 
 
 def _best_rows(results: "Results") -> dict[str, str]:
