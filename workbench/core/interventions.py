@@ -12,8 +12,8 @@ from workbench.core.protocols import Config, Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.space import Space
 
-REMARKS = ("note", "tag", "untag")
-"""What is only written down: nothing changes by it, so it needs no driver."""
+REMARKS: Mapping[str, str] = {"note": "text", "tag": "tag", "untag": "tag"}
+"""What is only written down → what its words are called: nothing changes by it, so it needs no driver."""
 ACTIONS = (
     "stop", "pause", "resume", "extend", "clone", "pause study", "resume study", "stop study", "scale", *REMARKS
 )  # fmt: skip
@@ -126,7 +126,7 @@ def _checked(request: Request, ledger: Ledger, n_phases: int, space: object) -> 
     if request.action == "scale":
         return {"nodes": _count(request, "nodes", None)}
     if request.action in REMARKS and request.trial is None:
-        return _remarked(request)
+        return checked_remark(request.action, request.data.get(REMARKS[request.action]))
     if request.trial is None or request.trial not in ledger:
         raise InvalidInput(f"there is no trial {request.trial}: the study has begun {len(ledger)}")
     return _checked_trial(request, request.trial, ledger, n_phases, space)
@@ -141,24 +141,19 @@ def checked_remark(action: str, words: object) -> dict[str, str]:
         They are no note, or no tag.
     """
     given = words.strip() if isinstance(words, str) else ""
-    if action == "note":
-        if not 0 < len(given) <= _LONGEST_NOTE:
-            raise InvalidInput(f"a note is 1 to {_LONGEST_NOTE} characters, got {str(words)[:40]!r}")
-        return {"text": given}
-    if not (given.isprintable() and _TAG.fullmatch(given)):
+    name = REMARKS[action]
+    if name == "text" and not 0 < len(given) <= _LONGEST_NOTE:
+        raise InvalidInput(f"a note is 1 to {_LONGEST_NOTE} characters, got {str(words)[:40]!r}")
+    if name == "tag" and not (given.isprintable() and _TAG.fullmatch(given)):
         raise InvalidInput(
             f"a tag is one word of at most 40 characters without , : < > = or a leading -, got {str(words)[:60]!r}"
         )
-    return {"tag": given}
-
-
-def _remarked(request: Request) -> dict[str, str]:
-    return checked_remark(request.action, request.data.get("text" if request.action == "note" else "tag"))
+    return {name: given}
 
 
 def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, space: object) -> dict[str, Any]:
     if request.action in REMARKS:
-        return _remarked(request)
+        return checked_remark(request.action, request.data.get(REMARKS[request.action]))
     known = ledger.trials[trial]
     if request.action in _ONLY and request.action not in possible(known):
         raise InvalidInput(f"trial {trial} is {known.standing}: only {_ONLY[request.action]}")
