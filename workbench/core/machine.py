@@ -65,7 +65,8 @@ def allow_cluster(nodes: int) -> None:
         One may not be raised so far.
     """
     _allow(resource.RLIMIT_NOFILE, _FILES + _FILES_A_NODE * nodes, "open files", "-n")
-    if os.getuid():  # root is not bound by it
+    limited = resource.getrlimit(resource.RLIMIT_NPROC)[0] != resource.RLIM_INFINITY
+    if limited and os.getuid():  # root is not bound by it
         needed = tasks() + _TASKS + _TASKS_A_NODE * nodes
         _allow(resource.RLIMIT_NPROC, needed, "processes and threads, with those of yours that run", "-u")
 
