@@ -125,10 +125,9 @@ def adjustment(path: pd.DataFrame, title: str) -> go.Figure:
     title : str
     """
     fig = theme.figure(title, x="reading", y="agents · 10 predictors · 10 trainers")
-    fig.update_layout(
-        yaxis2={"title": {"text": "updates a second"}, "overlaying": "y", "side": "right", "showgrid": False}
-        | {"tickmode": "auto"}  # by default plotly sets its numbers beside those at the left, round or not
-    )
+    right = {"title": {"text": "updates a second"}, "overlaying": "y", "side": "right", "showgrid": False}
+    right["tickmode"] = "auto"  # by default plotly sets its numbers beside those at the left, round or not
+    fig.update_layout(yaxis2=right)
     readings = list(range(len(path)))
     for column, times, color in (
         ("n_agents", 1, theme.BLUE),
