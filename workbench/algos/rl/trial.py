@@ -301,7 +301,7 @@ class Trial(ABC):
             self._generators.append(np.random.default_rng([self.seed, 1, len(self._generators)]))
         self._groups.append(
             AgentGroup(
-                self._start_envs(n_agents),
+                self._start_envs(n_agents, number),
                 self._segments,
                 self._own_episodes,
                 self._generators[number],
@@ -310,13 +310,13 @@ class Trial(ABC):
             )
         )
 
-    def _start_envs(self, n_agents: int) -> Envs:
-        """Start environments for the group that is opened next, with seeds of their own."""
+    def _start_envs(self, n_agents: int, number: int) -> Envs:
+        """Start the environments of a group, by its number, with seeds of their own."""
         s = self.settings
         return make_envs(
             self.game,
             n_agents,
-            derived(self.seed, 2, len(self._groups), self._steps_before),
+            derived(self.seed, 2, number, self._steps_before),
             s.rules,
             batch_size=max(1, round(n_agents * self._agents_ready)),
             n_threads=-(-(s.emulator_threads or cores_a_slot()) // self.n_groups),

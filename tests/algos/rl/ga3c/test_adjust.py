@@ -35,12 +35,19 @@ def test_the_walk_stays_within_its_bounds_and_finds_the_best_mix():
     assert adjuster.kept == best
 
 
-def test_threads_come_and_go_in_a_running_phase(monkeypatch):
+@pytest.mark.parametrize(
+    ("agents", "seen_too", "opened"),
+    [
+        ({"n_agents": 4, "n_groups": 1}, [(12, 3, 2), (4, 3, 3)], 16),  # emulators of groups that rest are kept
+        ({"n_agents": 1, "agents_apart": True}, [(3, 3, 2), (1, 3, 3)], 8),  # as many as there may be
+    ],
+)
+def test_threads_and_agents_come_and_go_in_a_running_phase(monkeypatch, agents, seen_too, opened):
     """Through mixes of every kind, twice: nothing is lost, nothing deadlocks, no thread stays."""
     mixes = [Mix(1, 1, 1), Mix(3, 1, 1), Mix(3, 3, 2), Mix(1, 3, 3), Mix(2, 1, 1), Mix(4, 2, 2), Mix(1, 1, 1)]
     before = set(threading.enumerate())
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.02)
-    settings = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=4, n_groups=1, adjust_every_s=0.01)
+    settings = GA3C(game="CartPole-v1", phase=Budget(seconds=60), adjust_every_s=0.01, **agents)
     trial = settings({"t_max": 3}, 0)
     trial._adjuster.tell = lambda rate: coming.pop(0)
     seen = []
@@ -60,9 +67,8 @@ def test_threads_come_and_go_in_a_running_phase(monkeypatch):
             trial.train_phase(progress)
         assert trial.learner.updates > updates
         assert set(threading.enumerate()) == before
-    assert (12, 3, 2) in seen
-    assert (4, 3, 3) in seen
-    assert trial.n_agents == 16  # the emulators of groups that rest are kept
+    assert set(seen_too) <= set(seen)
+    assert trial.n_agents == opened
     held = sum(int((group._segment >= 0).sum()) for group in trial._groups)
     assert trial._queues.free.qsize() + trial._queues.ready.qsize() + held == trial._waiting + trial.n_agents
     trial.close()
@@ -84,6 +90,16 @@ def test_there_is_room_for_as_many_groups_as_the_walk_may_come_to(settings, most
     trial.close()
 
 
+def test_of_agents_that_are_apart_those_play_that_are_counted_whatever_the_groups():
+    trial = GA3C("CartPole-v1", n_agents=3, n_groups=2, agents_apart=True)({}, 0)
+    assert trial.mix == Mix(3, 1, 1)
+    trial._open()
+    trial._groups[0].envs.playing = 3
+    assert len(trial._groups) == 1
+    assert len(trial._groups[0].observe()) == 3
+    trial.close()
+
+
 @pytest.mark.parametrize(("seed", "predictors", "mix"), [(0, 1, (3, 8, 2)), (0, 9, (3, 9, 2)), (1, 1, (2, 1, 1))])
 def test_the_walk_goes_on_from_a_checkpoint_of_its_own(tmp_path, seed, predictors, mix):
     """From the mix that was kept, within its own bounds; a trial of another seed begins with its own settings."""
@@ -101,6 +117,10 @@ def test_the_walk_goes_on_from_a_checkpoint_of_its_own(tmp_path, seed, predictor
 def test_it_cannot_be_combined_with_the_deterministic_mode():
     with pytest.raises(InvalidInput, match="nothing to adjust"):
         GA3C(lockstep=True, adjust_every_s=1.0)
+    with pytest.raises(InvalidInput, match=r"agents_apart=True has agents come and go .*: leave lockstep False"):
+        GA3C(lockstep=True, agents_apart=True)
+    with pytest.raises(InvalidInput, match=r"leave agents_ready 1\.0"):
+        GA3C(agents_ready=0.5, agents_apart=True)
     with pytest.raises(InvalidInput, match="adjust_every_s a number above 0, or None, got 0"):
         GA3C(adjust_every_s=0)
     with pytest.raises(InvalidInput, match="adjust_up_to a whole number from 1, got 0"):

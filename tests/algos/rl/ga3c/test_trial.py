@@ -298,7 +298,7 @@ def test_rmsprop_is_told_its_settings(inside, root):
 @pytest.mark.parametrize(("lockstep", "ready"), [(False, 3), (True, 4)])
 def test_a_group_asks_when_its_share_of_agents_is_ready_and_in_turn_when_all_are(lockstep, ready, monkeypatch):
     monkeypatch.setattr("workbench.algos.rl.trial.make_envs", lambda *given, batch_size, **told: batch_size)
-    assert GA3C("CartPole-v1", agents_ready=0.7, lockstep=lockstep)({}, 0)._start_envs(4) == ready
+    assert GA3C("CartPole-v1", agents_ready=0.7, lockstep=lockstep)({}, 0)._start_envs(4, 0) == ready
 
 
 def test_in_lockstep_an_action_is_of_the_weights_that_chose_it():

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Mix(NamedTuple):
-    """How many threads of each kind work: N_A (groups of agents), N_P and N_T of the paper."""
+    """How many of each kind work: N_A (groups of agents, or single ones), N_P and N_T (threads) of the paper."""
 
     groups: int
     predictors: int

@@ -20,6 +20,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from workbench.algos.rl.apart import EnvsApart
+from workbench.algos.rl.envs import Envs
 from workbench.algos.rl.ga3c.adjust import Adjuster, Mix
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.meter import Reading
@@ -79,6 +81,9 @@ class GA3C(RMSPropSettings):
         are: what a reproducible study wants.
     adjust_up_to : int
         Most of each that this may reach, if they do not begin with more. Memory is laid out for that many groups.
+    agents_apart : bool
+        One group plays all agents, and each has environments of its own, whatever `n_groups` is: what is adjusted is
+        then the number of single agents, from `n_agents`, as in the paper.
 
     Examples
     --------
@@ -102,6 +107,7 @@ class GA3C(RMSPropSettings):
     lockstep: bool = False
     adjust_every_s: float | None = None
     adjust_up_to: int = 8
+    agents_apart: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,13 +120,19 @@ class GA3C(RMSPropSettings):
             raise InvalidInput(
                 "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
             )
+        for name, plain in (("lockstep", False), ("agents_ready", 1.0)):
+            if self.agents_apart and getattr(self, name) != plain:
+                raise InvalidInput(
+                    f"agents_apart=True has agents come and go in a group that waits for all: leave {name} {plain}"
+                )
 
     @property
     def mix(self) -> Mix:
-        """Groups, predictors and trainers that a trial begins with."""
+        """Groups, or agents that are apart, predictors and trainers that a trial begins with."""
         if self.lockstep:
             return Mix(1, 1, 1)
-        return Mix(min(self.n_groups, self.n_agents), self.n_predictors, self.n_trainers)
+        groups = self.n_agents if self.agents_apart else min(self.n_groups, self.n_agents)
+        return Mix(groups, self.n_predictors, self.n_trainers)
 
     @property
     def idle(self) -> dict[str, str]:
@@ -185,19 +197,19 @@ class GA3CTrial(Trial):
 
     def __init__(self, settings: GA3C, seed: int) -> None:
         s = settings
-        self.mix = s.mix
+        self.mix, self._apart = s.mix, s.agents_apart
         self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
         most_of_each = max(s.adjust_up_to, *self.mix)
         added = most_of_each - self.mix.groups if s.adjust_every_s else 0
         most = s.n_agents + added * self._group_size
-        self._waiting = s.training_queue or most  # segments not in agents' hands
+        self._most, self._waiting = most, s.training_queue or most  # the latter: segments not in agents' hands
         self._adjuster: Adjuster | None = None
         if s.adjust_every_s is not None:
             self._adjuster = Adjuster(self.mix, np.random.default_rng([plain_seed(seed), 3]), most_of_each)
         super().__init__(
             s,
             seed,
-            n_groups=self.mix.groups,
+            n_groups=self._n_players(self.mix),
             most_agents=most,
             n_segments=most + self._waiting,
             agents_ready=1.0 if s.lockstep else s.agents_ready,
@@ -219,14 +231,26 @@ class GA3CTrial(Trial):
     def _open(self) -> None:
         self._queues, self._gathered, self._pool = Queues(self._waiting), [], Pool()
         super()._open()
-        while len(self._groups) < self.mix.groups:  # as many as automatic adjustment had come to
+        while len(self._groups) < self._n_players(self.mix):  # as many as automatic adjustment had come to
             self._open_group(self._group_size)
 
+    def _n_players(self, mix: Mix) -> int:
+        """Tell how many threads its agents play in: one a group, or one for all that are apart."""
+        return min(mix.groups, 1) if self._apart else mix.groups
+
     def _open_group(self, n_agents: int) -> None:
+        if self._apart:
+            n_agents = self._most
         first = self._waiting + self.n_agents
         self._queues.add_free(range(first, first + n_agents))
         self._queues.predictions.add_client()
         super()._open_group(n_agents)
+
+    def _start_envs(self, n_agents: int, number: int) -> Envs:
+        if not self._apart:
+            return super()._start_envs(n_agents, number)
+        start = super()._start_envs
+        return EnvsApart(self.game, n_agents, lambda agent: start(1, agent))
 
     def _run(self) -> None:
         if self.settings.lockstep:
@@ -248,11 +272,13 @@ class GA3CTrial(Trial):
             self._queues.predictions.end_server()
         for _ in range(mix.trainers, self.mix.trainers):
             self._queues.ready.put(None)
-        before, self.mix = self.mix.groups, mix
-        if mix.groups < before:
-            self._workers.join(self._players[mix.groups :], self._wake_agents)
-            del self._players[mix.groups :]  # their emulators stay as they are until they are wanted again
-        for number in range(before, mix.groups):
+        before, after, self.mix = self._n_players(self.mix), self._n_players(mix), mix
+        if self._apart:
+            self._groups[0].envs.playing = mix.groups
+        if after < before:
+            self._workers.join(self._players[after:], self._wake_agents)
+            del self._players[after:]  # their emulators stay as they are until they are wanted again
+        for number in range(before, after):
             if number == len(self._groups):
                 self._open_group(self._group_size)
             self._players.append(self._workers.start(self._play, number))
@@ -294,7 +320,7 @@ class GA3CTrial(Trial):
     def _play(self, number: int) -> None:
         """Agents: observe, ask for a policy, act, hand in what is finished."""
         group = self._groups[number]
-        while not self._workers.stopping and number < self.mix.groups:
+        while not self._workers.stopping and number < self._n_players(self.mix):
             answer = self._queues.predictions.ask(number, group.observe())
             group.act(*answer, self._queues.exchange)
             if self._is_over():
@@ -361,6 +387,7 @@ class GA3CTrial(Trial):
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         metrics = super()._metrics(reading, earlier)
         if self._adjuster is not None:
-            metrics["n_agents"] = sum(group.envs.n_envs for group in self._groups[: self.mix.groups])
+            playing = [group.envs.n_envs for group in self._groups[: self.mix.groups]]
+            metrics["n_agents"] = self.mix.groups if self._apart else sum(playing)
             metrics["n_predictors"], metrics["n_trainers"] = self.mix.predictors, self.mix.trainers
         return metrics

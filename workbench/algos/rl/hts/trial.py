@@ -171,7 +171,7 @@ class HTSTrial(Trial):
         """Start one more executor's environments."""
         number, step_time = len(self._groups), self.settings.step_time()
         with all_or_none() as opened:
-            envs = opened(self._start_envs(n_agents))
+            envs = opened(self._start_envs(n_agents, number))
             if step_time.mean_s > 0:
                 envs = SlowEnvs(envs, step_time, np.random.default_rng([self.seed, 4, number]))
             self._groups.append(Executor(envs, self._generators[number], self.n_agents))
