@@ -167,10 +167,10 @@ def _adjusted(every_s: float, seconds: float) -> tuple[Mix, Rows]:
         "Pong", Budget(seconds=seconds), min_games=1, device="cpu", n_groups=1, n_agents=GROUP, adjust_every_s=every_s
     )
     trial = settings({"t_max": 5}, 0)
-    assert trial._adjuster is not None
+    assert trial._adjustment is not None
     path: Rows = []
     shown = ("n_agents", "n_predictors", "n_trainers")
     trial.train_phase(lambda m: path.append({k: m[k] for k in shown} | {"tps": round(m.get("tps", 0.0), 1)}))
-    groups, predictors, trainers = trial._adjuster.kept
+    groups, predictors, trainers = trial._adjustment.adjuster.kept
     trial.close()
     return (groups, predictors, trainers), path

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from workbench.algos.rl.ga3c.adjust import Adjuster, Mix
+from workbench.algos.rl.ga3c.adjust import Adjuster, Adjustment, Mix
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
@@ -49,7 +49,7 @@ def test_threads_and_agents_come_and_go_in_a_running_phase(monkeypatch, agents, 
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.02)
     settings = GA3C(game="CartPole-v1", phase=Budget(seconds=60), adjust_every_s=0.01, **agents)
     trial = settings({"t_max": 3}, 0)
-    trial._adjuster.tell = lambda rate: coming.pop(0)
+    trial._adjustment.adjuster.tell = lambda rate: coming.pop(0)
     seen = []
 
     class EnoughError(Exception):
@@ -78,7 +78,7 @@ def test_threads_and_agents_come_and_go_in_a_running_phase(monkeypatch, agents, 
 def test_there_is_room_for_as_many_groups_as_the_walk_may_come_to(settings, most):
     trial = GA3C("CartPole-v1", n_agents=2, n_groups=1, adjust_every_s=60.0, **settings)({}, 0)
     trial._open()
-    for _ in range(trial._adjuster._most - 1):
+    for _ in range(trial._adjustment.adjuster._most - 1):
         trial._open_group(trial._group_size)
     assert len(trial._groups) == most
     for _ in range(2):
@@ -104,11 +104,11 @@ def test_of_agents_that_are_apart_those_play_that_are_counted_whatever_the_group
 def test_the_walk_goes_on_from_a_checkpoint_of_its_own(tmp_path, seed, predictors, mix):
     """From the mix that was kept, within its own bounds; a trial of another seed begins with its own settings."""
     first = GA3C("CartPole-v1", n_agents=4, n_predictors=9, adjust_every_s=60.0)({}, 0)
-    first._adjuster.kept = Mix(3, 9, 2)
+    first._adjustment.adjuster.kept = Mix(3, 9, 2)
     first.save(tmp_path)
     again = GA3C("CartPole-v1", n_agents=4, n_predictors=predictors, adjust_every_s=60.0)({}, seed)
     again.load(tmp_path)
-    assert again.mix == again._adjuster.kept == again._adjuster.mix == mix
+    assert again.mix == again._adjustment.adjuster.kept == again._adjustment.adjuster.mix == mix
     again._open()
     assert len(again._groups) == mix[0]
     again.close()
@@ -127,31 +127,36 @@ def test_it_cannot_be_combined_with_the_deterministic_mode():
         GA3C(adjust_up_to=0)
 
 
+class Heard(Adjuster):
+    """Keeps the rates that it is told; every change counts."""
+
+    def __init__(self):
+        super().__init__(Mix(1, 1, 1), np.random.default_rng(0), 8)
+        self.rates = []
+
+    def tell(self, rate):
+        self.rates.append(rate)
+        return super().tell(rate)
+
+
+def reading(seconds, trained):
+    return SimpleNamespace(seconds=seconds, sums={"trained": trained})
+
+
 def test_a_mix_is_judged_also_where_phases_are_shorter_than_the_time_between_changes():
-    phases = iter([[(7, 700)], [(6, 900), (12, 1500)], [(4, 500)]])  # seconds and experiences at each look
-    trial = GA3C("CartPole-v1", n_agents=4, adjust_every_s=10.0)({}, 0)
-    rates = []
-    trial._adjuster.tell, trial._change_to = rates.append, lambda mix: None
-
-    def run_workers(start, look, release):
-        for seconds, trained in next(phases):
-            reading = SimpleNamespace(seconds=seconds, sums={"trained": trained})
-            trial._meter = SimpleNamespace(reading=lambda of=reading: of)
-            look()
-
-    trial._run_workers = run_workers
-    for _ in range(3):
-        trial._run()
-    assert rates == [1600 / 13, 1100 / 10]
+    heard = Heard()
+    adjustment = Adjustment(heard, 10.0)
+    for phase in ([(7, 700)], [(6, 900), (12, 1500)], [(4, 500)]):  # seconds and experiences at each look
+        for look in phase:
+            adjustment.look(reading(*look))
+        adjustment.end_phase(reading(*phase[-1]))
+    assert heard.rates == [1600 / 13, 1100 / 10]
 
 
 def test_a_mix_is_judged_by_the_experiences_trained_on_since_it_began():
-    trial = GA3C("CartPole-v1", n_agents=4, adjust_every_s=10.0)({}, 0)
-    readings = [(12, 1200), (15, 1300), (32, 5200)]
-    seen = iter([SimpleNamespace(seconds=s, sums={"trained": n}, updates=7) for s, n in readings])
-    rates = []
-    trial._meter = SimpleNamespace(reading=lambda: next(seen))
-    trial._adjuster.tell, trial._change_to = rates.append, lambda mix: None
-    for _ in readings:
-        trial._adjust()
-    assert rates == [1200 / 12, 4000 / 20]
+    heard = Heard()
+    adjustment = Adjustment(heard, 10.0)
+    given = [adjustment.look(reading(*look)) for look in [(12, 1200), (15, 1300), (32, 5200)]]
+    assert heard.rates == [1200 / 12, 4000 / 20]
+    assert [mix is None for mix in given] == [False, True, False]
+    assert given[-1] == heard.mix

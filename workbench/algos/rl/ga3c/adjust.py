@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workbench.algos.rl.meter import Reading
+
 
 class Mix(NamedTuple):
     """How many of each kind work: N_A (groups of agents, or single ones), N_P and N_T (threads) of the paper."""
@@ -16,7 +18,7 @@ class Mix(NamedTuple):
 class Adjuster:
     """Random walk over mixes: change one number by ±1, keep the change if training got faster.
 
-    There is no clock here: whoever measures calls `tell` at the end of each stretch of time. A change that is refused
+    There is no clock here: `Adjustment` calls `tell` at the end of each stretch of time. A change that is refused
     is followed by a stretch with the old mix, which measures it anew: the rate itself drifts, with the game and with
     the machine's other load, and a lucky measurement would otherwise stand for ever.
 
@@ -70,3 +72,40 @@ class Adjuster:
             if 1 <= number + change <= self._most
         ]
         return near[int(self._generator.integers(len(near)))]
+
+
+class Adjustment:
+    """An adjuster by the clock: it hears how fast training was when a mix has worked for long enough.
+
+    A stretch of one mix may go over several phases, whose readings each begin at 0.
+
+    Parameters
+    ----------
+    adjuster : Adjuster
+    every_s : float
+        Seconds that each mix works, at least.
+    """
+
+    def __init__(self, adjuster: Adjuster, every_s: float) -> None:
+        self.adjuster, self._every_s = adjuster, every_s
+        self._changed: Reading | None = None  # when the mix did, in this phase
+        self._before = (0.0, 0.0)  # seconds since it did, and experiences trained on, when the last phase ended
+
+    def look(self, reading: Reading) -> Mix | None:
+        """Give the next mix, if it is time to change."""
+        seconds, trained = self._since_the_change(reading)
+        if seconds < self._every_s:
+            return None
+        self._changed = reading
+        return self.adjuster.tell(trained / seconds)
+
+    def end_phase(self, reading: Reading) -> None:
+        """Keep what the phase has measured of the mix at work."""
+        self._before, self._changed = self._since_the_change(reading), None
+
+    def _since_the_change(self, reading: Reading) -> tuple[float, float]:
+        """Give the seconds since the mix changed, of this phase and those before, and the experiences trained on."""
+        if (changed := self._changed) is not None:
+            return reading.seconds - changed.seconds, reading.sums["trained"] - changed.sums["trained"]
+        seconds, trained = self._before
+        return seconds + reading.seconds, trained + reading.sums["trained"]

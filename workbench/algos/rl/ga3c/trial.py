@@ -22,7 +22,7 @@ import numpy as np
 
 from workbench.algos.rl.apart import EnvsApart
 from workbench.algos.rl.envs import Envs
-from workbench.algos.rl.ga3c.adjust import Adjuster, Mix
+from workbench.algos.rl.ga3c.adjust import Adjuster, Adjustment, Mix
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.predictions import PredictionQueue
@@ -134,6 +134,10 @@ class GA3C(RMSPropSettings):
         groups = self.n_agents if self.agents_apart else min(self.n_groups, self.n_agents)
         return Mix(groups, self.n_predictors, self.n_trainers)
 
+    def n_players(self, mix: Mix) -> int:
+        """Tell how many threads the agents of a mix play in: one a group, or one for all that are apart."""
+        return min(mix.groups, 1) if self.agents_apart else mix.groups
+
     @property
     def idle(self) -> dict[str, str]:
         """In the deterministic mode there is one of each."""
@@ -203,13 +207,14 @@ class GA3CTrial(Trial):
         added = most_of_each - self.mix.groups if s.adjust_every_s else 0
         most = s.n_agents + added * self._group_size
         self._most, self._waiting = most, s.training_queue or most  # the latter: segments not in agents' hands
-        self._adjuster: Adjuster | None = None
+        self._adjustment: Adjustment | None = None
         if s.adjust_every_s is not None:
-            self._adjuster = Adjuster(self.mix, np.random.default_rng([plain_seed(seed), 3]), most_of_each)
+            adjuster = Adjuster(self.mix, np.random.default_rng([plain_seed(seed), 3]), most_of_each)
+            self._adjustment = Adjustment(adjuster, s.adjust_every_s)
         super().__init__(
             s,
             seed,
-            n_groups=self._n_players(self.mix),
+            n_groups=s.n_players(self.mix),
             most_agents=most,
             n_segments=most + self._waiting,
             agents_ready=1.0 if s.lockstep else s.agents_ready,
@@ -218,25 +223,19 @@ class GA3CTrial(Trial):
         self._gathered: list[int] = []  # by the deterministic mode, as a trainer's segments and pool
         self._pool = Pool()
         self._players: list[Thread] = []
-        self._adjusted: Reading | None = None  # when the mix changed in this phase
-        self._stretch = (0.0, 0.0)  # seconds since it changed, and experiences trained on, when the last phase ended
 
     def _own_state(self) -> dict[str, Any]:
-        return {} if self._adjuster is None else {"mix": self._adjuster.kept}
+        return {} if self._adjustment is None else {"mix": self._adjustment.adjuster.kept}
 
     def _take_own_state(self, saved: dict[str, Any]) -> None:
-        if self._adjuster is not None and "mix" in saved:
-            self.mix = self._adjuster.begin(Mix(*saved["mix"]))
+        if self._adjustment is not None and "mix" in saved:
+            self.mix = self._adjustment.adjuster.begin(Mix(*saved["mix"]))
 
     def _open(self) -> None:
         self._queues, self._gathered, self._pool = Queues(self._waiting), [], Pool()
         super()._open()
-        while len(self._groups) < self._n_players(self.mix):  # as many as automatic adjustment had come to
+        while len(self._groups) < self.settings.n_players(self.mix):  # as many as automatic adjustment had come to
             self._open_group(self._group_size)
-
-    def _n_players(self, mix: Mix) -> int:
-        """Tell how many threads its agents play in: one a group, or one for all that are apart."""
-        return min(mix.groups, 1) if self._apart else mix.groups
 
     def _open_group(self, n_agents: int) -> None:
         if self._apart:
@@ -256,11 +255,12 @@ class GA3CTrial(Trial):
         if self.settings.lockstep:
             self._run_in_turn()
             return
-        mix, self.mix, self._players, self._adjusted = self.mix, Mix(0, 0, 0), [], None
+        mix, self.mix, self._players = self.mix, Mix(0, 0, 0), []
         try:
             self._run_workers(lambda: self._change_to(mix), look=self._adjust, release=self._release)
         finally:
-            self._stretch = self._since_adjusted(self._meter.reading())
+            if self._adjustment is not None:
+                self._adjustment.end_phase(self._meter.reading())
 
     def _change_to(self, mix: Mix) -> None:
         """Start the threads that are missing from `mix`, and let go of those that are too many."""
@@ -272,7 +272,7 @@ class GA3CTrial(Trial):
             self._queues.predictions.end_server()
         for _ in range(mix.trainers, self.mix.trainers):
             self._queues.ready.put(None)
-        before, after, self.mix = self._n_players(self.mix), self._n_players(mix), mix
+        before, after, self.mix = self.settings.n_players(self.mix), self.settings.n_players(mix), mix
         if self._apart:
             self._groups[0].envs.playing = mix.groups
         if after < before:
@@ -301,26 +301,13 @@ class GA3CTrial(Trial):
 
     def _adjust(self) -> None:
         """Change the mix, if it is time to."""
-        every = self.settings.adjust_every_s
-        if self._adjuster is None or every is None:
-            return
-        reading = self._meter.reading()
-        seconds, trained = self._since_adjusted(reading)
-        if seconds >= every:
-            self._adjusted = reading
-            self._change_to(self._adjuster.tell(trained / seconds))
-
-    def _since_adjusted(self, reading: Reading) -> tuple[float, float]:
-        """Give the seconds since the mix changed, of this phase and those before, and the experiences trained on."""
-        if self._adjusted is not None:
-            return reading.seconds - self._adjusted.seconds, reading.sums["trained"] - self._adjusted.sums["trained"]
-        seconds, trained = self._stretch
-        return seconds + reading.seconds, trained + reading.sums["trained"]
+        if self._adjustment is not None and (mix := self._adjustment.look(self._meter.reading())) is not None:
+            self._change_to(mix)
 
     def _play(self, number: int) -> None:
         """Agents: observe, ask for a policy, act, hand in what is finished."""
         group = self._groups[number]
-        while not self._workers.stopping and number < self._n_players(self.mix):
+        while not self._workers.stopping and number < self.settings.n_players(self.mix):
             answer = self._queues.predictions.ask(number, group.observe())
             group.act(*answer, self._queues.exchange)
             if self._is_over():
@@ -386,7 +373,7 @@ class GA3CTrial(Trial):
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         metrics = super()._metrics(reading, earlier)
-        if self._adjuster is not None:
+        if self._adjustment is not None:
             playing = [group.envs.n_envs for group in self._groups[: self.mix.groups]]
             metrics["n_agents"] = self.mix.groups if self._apart else sum(playing)
             metrics["n_predictors"], metrics["n_trainers"] = self.mix.predictors, self.mix.trainers
