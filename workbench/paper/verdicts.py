@@ -119,13 +119,13 @@ def with_room(pair: Pair, *scores: npt.ArrayLike) -> Pair:
     return number, replace(ours, verdict="undecided", why=f"{ours.why}{full[0]}")
 
 
-def where_needed(pair: Pair, gain: Interval) -> Pair:
+def where_needed(pair: Pair, gain: Interval, unshown: str = "without it they need be") -> Pair:
     """Leave undecided whether something makes another thing needless that nothing shows to be needed without it."""
     number, ours = pair
     if gain.low > 0:
         return pair
     verdict: Verdict = "undecided" if ours.verdict == "agrees" else ours.verdict
-    return number, replace(ours, verdict=verdict, why=f"{ours.why}; but nothing shows that without it they need be")
+    return number, replace(ours, verdict=verdict, why=f"{ours.why}; but nothing shows that {unshown}")
 
 
 def _full(scores: npt.ArrayLike, most: float = CARTPOLE_MOST) -> str:

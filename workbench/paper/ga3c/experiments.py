@@ -11,9 +11,8 @@ from workbench.paper.ga3c.rates import Adjustment, Networks, Sweeps, adjustment,
 _ATARI: dict[str, Any] = {
     "variants": "speed",
     "game": "MsPacman",
-    "phases": 15,
     "processes": 1,
-    "settings": {"init": "orthogonal", "eps_inside_root": False, "precision": "bfloat16"},
+    "settings": {"init": "orthogonal", "eps_inside_root": False},
 }
 _PONG: dict[str, Any] = {"game": "Pong", "frames": 40_000_000}
 # Threads run freely, and losses are summed over a batch, as in the paper's code: with means a larger batch would not be
@@ -144,7 +143,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=curves,
         scales={
-            "minutes": Learning("speed", seeds=3, seconds=30, processes=1),
+            "minutes": Learning("speed", seeds=3, seconds=60, processes=1),
             "hours": Learning("speed", seeds=20, seconds=60, processes=1),
             "paper": Learning("speed", seeds=1, seconds=10_800, processes=1, game="Pong"),
         },
@@ -155,7 +154,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=curves,
         scales={
-            "minutes": Learning(seeds=2, seconds=150, **_ATARI),
+            "minutes": Learning(seeds=3, seconds=180, **_ATARI),
             "hours": Learning(seeds=5, seconds=1800, **_ATARI),
             "paper": Learning(seeds=1, seconds=10_800, **_ATARI),
         },
