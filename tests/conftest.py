@@ -22,8 +22,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for w
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the file that takes longest on its own: begun late it would be waited for alone."""
-    items.sort(key=lambda item: item.path.parts[-2:] != ("browser", "test_dashboard.py"))
+    """Begin with the file that takes longest on its own, then with large ones: begun late they would be waited for.
+
+    By size, files that wait for others and files that compute lie mixed: there is something to compute meanwhile.
+    """
+    longest = ("browser", "test_dashboard.py")
+    sizes = {path: path.stat().st_size for path in {item.path for item in items}}
+    items.sort(key=lambda item: (item.path.parts[-2:] != longest, -sizes[item.path], item.path))
 
 
 def pytest_collection_finish() -> None:
