@@ -1,6 +1,8 @@
 """The best of a study on fresh seeds: from Python, from the shell, of studies with several seeds, taken up again."""
 
 import re
+import signal
+import threading
 from dataclasses import replace
 
 import pytest
@@ -321,6 +323,29 @@ def test_a_study_that_is_being_driven_is_not_asked_to_confirm(client, tmp_path) 
         confirm(study, top=1, seeds=1)
     log.close()
     assert not list(tmp_path.rglob("*.inbox/*"))
+
+
+def test_interrupted_it_tells_how_to_go_on(client, tmp_path) -> None:
+    (go := tmp_path / "go").touch()
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 1), trainable=Waits(str(go), 0))
+    run = study.run()
+    go.unlink()
+    pause = threading.Event()
+
+    def interrupt() -> None:
+        with KnowledgeBase(study.db) as kb:
+            while all(event.trial < 2 for event in kb[study.name].events(Kind.PHASE_STARTED)):
+                pause.wait(0.02)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    (other := threading.Thread(target=interrupt)).start()
+    with pytest.raises(KeyboardInterrupt, match=r"^confirm\(top=1, seeds=2\) again trains what is missing$"):
+        run.confirm(top=1, seeds=2)
+    other.join()
+    go.touch()
+    run.confirm(top=1, seeds=2)
+    fresh = run.frames().trials.query("confirms")
+    assert (fresh["state"] == "finished").sum() == 2
 
 
 def test_lucky_fresh_seeds_are_the_best_of_nothing(client, tmp_path) -> None:

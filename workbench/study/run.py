@@ -305,7 +305,7 @@ def confirm(study: "Study", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
 
     run = start_to_confirm(study, top, seeds)
     if see_through(run, run.wait):
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(f"confirm(top={top}, seeds={seeds}) again trains what is missing")
     return Results.open(study.db, study.name).confirmed
 
 
