@@ -338,7 +338,7 @@ def test_a_game_that_hangs_in_its_thread_is_no_sign_of_life(factory, monkeypatch
     [
         GA3C("CartPole-v1", Budget(frames=200), n_agents=4, min_games=1),
         GA3C("CartPole-v1", Budget(frames=200), n_agents=4, min_games=1, lockstep=True),
-        A3C("CartPole-v1", Budget(frames=200), n_agents=4, min_games=1),
+        A3C("CartPole-v1", Budget(frames=200), n_agents=4, t_max=10, min_games=1),
         replace(HTS_4, phase=Budget(frames=200)),
     ],
 )
