@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from tests.events import write_log
-from tests.support import simulate
+from tests.support import MemoryLog, RandomTimes, simulate, virtual_executor
 from workbench.core.describe import describe
+from workbench.core.drive import drive
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.record import provenance
 from workbench.knowledge import KnowledgeBase
@@ -23,7 +24,9 @@ class Clocked(SimulatedExecutor):
 
 def kept(db: Path, study: Study, n: int = 60) -> list[Event]:
     """Log what the study does at first, in virtual time; give what the log has of it."""
-    events = simulate(study.scheduler, slots=2)[:n]
+    log = MemoryLog()
+    drive(study.scheduler, virtual_executor(RandomTimes(), 2), log, stop=lambda: len(log) >= n)
+    events = log[:n]
     while events[-1].kind is not Kind.DECISION:
         events.pop()
     told = provenance(2, scheduler=study.scheduler)

@@ -16,12 +16,13 @@ from workbench.core.registry import TRAINABLES
 from workbench.study.own import trainable_from
 
 SMALL = {
-    "a3c": {"game": "CartPole-v1", "phase": {"updates": 10}, "n_agents": 2, "lockstep": True},
+    "a3c": {"game": "CartPole-v1", "phase": {"updates": 10}, "n_agents": 2, "lockstep": True, "min_games": 1},
     "ba3c": {"game": "CartPole-v1", "phase": {"updates": 5}, "n_ranks": 1, "n_agents": 2, "batch": 8, "min_games": 1}
     | {"evaluate_every": None},
     "digits": {"phase": {"updates": 10}},
     "digits-gan": {"phase": {"updates": 5}},
-    "ga3c": {"game": "CartPole-v1", "phase": {"updates": 10}, "n_agents": 2, "lockstep": True},
+    "ga3c": {"game": "CartPole-v1", "phase": {"updates": 5}, "n_agents": 2, "lockstep": True, "min_games": 1}
+    | {"min_training_batch": 10},
     "games": {
         "agents": {
             "one": {"kind": "quadratic", "phase": {"updates": 4}},
@@ -29,7 +30,8 @@ SMALL = {
         },
         "between": {"one": [0, 1.2], "two": [0.1, 1]},
     },
-    "hts": {"game": "CartPole-v1", "phase": {"updates": 5}, "n_agents": 2, "sync_interval": 5, "min_games": 1},
+    "hts": {"game": "CartPole-v1", "phase": {"updates": 5}, "n_agents": 2, "sync_interval": 5, "min_games": 1}
+    | {"n_actors": 1},
     "quadratic": {"phase": {"updates": 4}},
     "tests.own:climb": {},
     "tests.own:Climber": {"step": 2.0},
@@ -104,19 +106,19 @@ def test_whether_it_goes_on_within_a_phase_is_said(kind) -> None:
 @pytest.mark.parametrize("kind", MIDWAY)
 def test_a_phase_that_was_cut_spends_the_rest_of_its_budget_elsewhere(kind, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.0)
-    settings = SMALL[kind] | {"phase": {"updates": 40}, "min_games": 1}  # by then a game has ended, cut or not
+    settings = SMALL[kind] | {"phase": {"updates": 16}, "max_episode_frames": 9}  # games end, cut or not
     first, second = (trainable_from({"kind": kind, **settings})({}, 0) for _ in range(2))
 
     def cut(metrics) -> None:
-        if metrics["updates"] >= 10:
+        if metrics["updates"] >= 5:
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
         first.train_phase(cut)
     first.save(tmp_path)
     second.load(tmp_path)
-    assert first.learner.updates < 40
-    assert [second.train_phase(silent)["updates"] for _ in range(2)] == [40, 80]
+    assert first.learner.updates < 16
+    assert [second.train_phase(silent)["updates"] for _ in range(2)] == [16, 32]
     first.close()
     second.close()
 

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from multiprocessing import current_process, get_context, spawn
 
@@ -33,10 +32,25 @@ if __name__ == "__main__":
 """
 
 
+WAITS = r"""
+import os
+import time
+from workbench.core.pool import process_pool
+
+def wait_in_two():
+    with process_pool(2, "spawn") as pool:
+        list(pool.map(wait, range(2)))
+
+def wait(_):
+    os.write(1, b"at work\n")
+    time.sleep(600)
+"""
+
+
 WITHIN = r"""
 import os
 from workbench.core.pool import process_pool
-from tests.core.test_pool import wait_in_two
+from waits import wait_in_two
 
 if __name__ == "__main__":
     try:
@@ -47,24 +61,20 @@ if __name__ == "__main__":
 """
 
 
-def wait_in_two() -> None:
-    """Have two processes of this one wait."""
-    with process_pool(2, "spawn") as pool:
-        list(pool.map(_wait, range(2)))
-
-
-def _wait(_: int) -> None:
-    os.write(1, b"at work\n")
-    time.sleep(600)
+@pytest.fixture
+def where(tmp_path) -> dict[str, object]:
+    """Where `WAITS` is a module, which imports little: each of the processes does."""
+    (tmp_path / "waits.py").write_text(WAITS)
+    return {"cwd": tmp_path, "env": {**os.environ, **FROM_HERE}}
 
 
 @pytest.mark.parametrize("code", [WAITING, WITHIN])
 @pytest.mark.parametrize("end", [os.killpg, os.kill])  # as a terminal does, and as `kill` does
-def test_ctrl_c_ends_them_at_once_and_without_a_word(code, end) -> None:
+def test_ctrl_c_ends_them_at_once_and_without_a_word(code, end, where) -> None:
     """Nor does any live on: it would hold the pipes open."""
     command = [sys.executable, "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, start_new_session=True, **pipes) as running:
+    with subprocess.Popen(command, start_new_session=True, **pipes, **where) as running:
         try:
             assert [running.stdout.readline() for _ in range(2)] == ["at work\n"] * 2
             end(running.pid, signal.SIGINT)
@@ -76,9 +86,10 @@ def test_ctrl_c_ends_them_at_once_and_without_a_word(code, end) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_none_outlives_the_process_that_has_them(method) -> None:
+def test_none_outlives_the_process_that_has_them(method, where) -> None:
     code = WITHIN.replace('process_pool(1, "spawn")', f'process_pool(1, "{method}")')
-    with subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE) as running:
+    pipes = {"stdout": subprocess.PIPE, **where}
+    with subprocess.Popen([sys.executable, "-c", code], start_new_session=True, **pipes) as running:
         try:
             assert [running.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
             running.kill()

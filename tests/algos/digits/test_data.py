@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 import torch
-from sklearn.datasets import load_digits
 
 from workbench.algos.digits.data import load
 
@@ -20,6 +19,8 @@ def test_the_split_is_whole_and_always_the_same() -> None:
 
 
 def test_the_digits_are_those_of_scikit_learn_which_is_not_imported_for_them() -> None:
+    from sklearn.datasets import load_digits  # a second, which no other process of the tests need take
+
     load.cache_clear()
     pixels = torch.cat([part.images for part in load()]).sort(0).values
     theirs = torch.tensor(load_digits().data / 16, dtype=torch.float32)

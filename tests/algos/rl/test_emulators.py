@@ -20,8 +20,8 @@ def none_kept(monkeypatch):
     monkeypatch.setattr(emulators, "_most_playing", 0)
 
 
-def played(seed, n_steps, rules=STICKY, n_envs=2, **given):
-    envs = make_envs(find_game("Pong"), n_envs, seed, rules, n_threads=2, **given)
+def played(seed, n_steps, n_envs):
+    envs = make_envs(find_game("Pong"), n_envs, seed, STICKY, n_threads=2)
     env, seen, rng = envs._env, [], np.random.default_rng(seed)
     for _ in range(n_steps):
         step = envs.recv()
@@ -33,11 +33,11 @@ def played(seed, n_steps, rules=STICKY, n_envs=2, **given):
 
 
 def test_used_ones_play_as_new_ones_do_however_they_were_left():
-    new, expected = played(2, 40)
+    new, expected = played(2, 20, n_envs=1)
     emulators._kept.clear()
     for left_after in (0, 15, 16):  # games are cut off at step 15, reset at 16
-        used, _ = played(1, left_after)
-        again, seen = played(2, 40)
+        used, _ = played(1, left_after, n_envs=1)
+        again, seen = played(2, 20, n_envs=1)
         assert again is used is not new
         for one, other in zip(seen, expected, strict=True):
             for part, same in zip(one, other, strict=True):
@@ -45,16 +45,13 @@ def test_used_ones_play_as_new_ones_do_however_they_were_left():
 
 
 def test_only_those_of_the_same_rules_and_process_are_taken(monkeypatch):
-    first, _ = played(0, 2, n_envs=1)
-    other, _ = played(0, 2, Rules(max_episode_frames=64), n_envs=1)
-    assert other is not first
+    emulators.keep_emulators(first := opened())
+    assert opened(frames=64) is not first
+    assert opened(rom="breakout") is not first
     with monkeypatch.context() as patch:
         patch.setattr(emulators.os, "getpid", lambda: -1)
-        assert played(0, 2, n_envs=1)[0] not in (first, other)
-    assert played(0, 2, n_envs=1)[0] is first
-    emulators.keep_emulators(pong := opened())
-    assert opened(rom="breakout") is not pong
-    assert opened() is pong
+        assert opened() is not first
+    assert opened() is first
 
 
 def test_two_at_once_have_two():
@@ -72,18 +69,14 @@ def opened(n_envs=1, frames=60, batch_size=None, rom="pong"):
 
 
 def test_few_are_kept_the_newest_and_none_that_play_on_by_themselves(monkeypatch):
-    monkeypatch.setattr(emulators, "MOST_KEPT", 2)
-    for frames in (60, 61, 62):
-        last = opened(frames=frames)
-        emulators.keep_emulators(last)
-    assert len(emulators._kept) == 2
-    assert emulators._kept[-1][1] is last
+    monkeypatch.setattr(emulators, "MOST_KEPT", 1)
+    for frames in (60, 61):
+        emulators.keep_emulators(last := opened(frames=frames))
+    assert [env for _, env in emulators._kept] == [last]
     emulators.keep_emulators(opened(2, batch_size=1))
-    assert len(emulators._kept) == 2
+    assert [env for _, env in emulators._kept] == [last]
     emulators.keep_emulators(two := opened(2))
-    assert [env for _, env in emulators._kept] == [two]  # two fill it
-    emulators.keep_emulators(opened(3))
-    assert [env.num_envs for _, env in emulators._kept] == [3]  # that many have played at once
+    assert [env for _, env in emulators._kept] == [two]  # that many have played at once, and they fill it
 
 
 def test_as_many_are_kept_as_have_played_at_once(monkeypatch):

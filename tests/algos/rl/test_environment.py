@@ -3,6 +3,7 @@
 import contextlib
 import linecache
 import pickle
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -193,9 +194,8 @@ SPACES = {
 @pytest.mark.parametrize("kind", SPACES)
 def test_every_kind_of_observation_reaches_a_network(kind):
     space, shape, network = SPACES[kind]
-    trial = GA3C("Sampled-v0", Budget(updates=2), n_agents=2, lockstep=True, min_games=1, env_kwargs={"space": space})(
-        {}, 0
-    )
+    quick = {"n_agents": 2, "lockstep": True, "min_games": 1, "init": "uniform"}
+    trial = GA3C("Sampled-v0", Budget(updates=2), env_kwargs={"space": space}, **quick)({}, 0)
     assert (trial.game.obs_shape, network_name(trial.game, "auto")) == (shape, network)
     metrics = trial.train_phase(lambda _: None)
     assert metrics["games"] >= 1
@@ -474,17 +474,7 @@ def test_a_picture_can_be_watched(tmp_path):
     assert watch(tmp_path, tmp_path / "game.gif", game=game).steps == 4
 
 
-THERE = """
-import pickle, sys
-import gymnasium
-factory = pickle.loads(sys.stdin.buffer.read())
-assert "Celled-v0" in gymnasium.registry
-trial = factory({}, 0)
-print(trial.train_phase(lambda _: None)["episode_length"], trial.game.obs_shape)
-"""
-
-
-def test_what_a_cell_registers_and_wraps_travels_to_a_fresh_process():
+def out_of_a_cell() -> bytes:
     cell = types.ModuleType("cell_of_a_notebook")  # no other process can import it
     env = type("Celled", (Sampled,), {"__module__": cell.__name__})
     wrapper = type("Doubled", (gymnasium.wrappers.FlattenObservation,), {"__module__": cell.__name__})
@@ -497,34 +487,52 @@ def test_what_a_cell_registers_and_wraps_travels_to_a_fresh_process():
         factory = GA3C("Celled-v0", Budget(updates=1), n_agents=2, lockstep=True, wrappers=[wrapper])
         packet = pickle.dumps(factory)
         assert pickle.loads(packet) == factory
+        return packet
     finally:
         cloudpickle.unregister_pickle_by_value(cell)
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
         del sys.modules[cell.__name__], gymnasium.registry["Celled-v0"]
-    done = subprocess.run([sys.executable, "-c", THERE], input=packet, capture_output=True, check=False)
-    assert done.stdout.decode().split() == ["4.0", "(2,)"], done.stderr.decode()[-2000:]
 
 
 SCRIPT = """
-import pickle, sys
+import pickle
 import gymnasium
-from tests.algos.rl.test_environment import Sampled
+from tests.algos.rl.simulator import Simulator
 from workbench import GA3C, Budget
 
-class Celled(Sampled):
+class Scripted(Simulator):
     pass
 
-gymnasium.register("Celled-v0", "__main__:Celled", vector_entry_point="__main__:Celled")
-sys.stdout.buffer.write(pickle.dumps(GA3C("Celled-v0", Budget(updates=1), n_agents=2, lockstep=True)))
-assert gymnasium.registry["Celled-v0"].entry_point == "__main__:Celled"
+gymnasium.register("Scripted-v0", "__main__:Scripted", vector_entry_point="__main__:Scripted")
+packet = pickle.dumps(GA3C("Scripted-v0", Budget(updates=1), n_agents=2, lockstep=True))
+assert gymnasium.registry["Scripted-v0"].entry_point == "__main__:Scripted"
 """
 
 
-def test_what_a_script_registers_by_its_own_name_travels_to_a_fresh_process():
+def out_of_a_script(folder) -> bytes:
+    (script := folder / "script.py").write_text(SCRIPT)
+    try:
+        return runpy.run_path(str(script), run_name="__main__")["packet"]
+    finally:
+        gymnasium.registry.pop("Scripted-v0", None)
+
+
+THERE = """
+import pickle, sys
+import gymnasium
+for name, packet in pickle.load(sys.stdin.buffer).items():
+    factory = pickle.loads(packet)
+    assert name in gymnasium.registry
+    trial = factory({}, 0)
+    print(trial.train_phase(lambda _: None)["episode_length"], trial.game.obs_shape)
+"""
+
+
+def test_what_a_cell_registers_and_wraps_and_a_script_by_its_own_name_travels_to_a_fresh_process(tmp_path):
+    packets = {"Celled-v0": out_of_a_cell(), "Scripted-v0": out_of_a_script(tmp_path)}
     here = {"env": FROM_HERE, "capture_output": True, "check": False}
-    packet = subprocess.run([sys.executable, "-c", SCRIPT], **here)
-    done = subprocess.run([sys.executable, "-c", THERE], input=packet.stdout, **here)
-    assert done.stdout.decode().split() == ["4.0", "(2,)"], (packet.stderr + done.stderr).decode()[-2000:]
+    done = subprocess.run([sys.executable, "-c", THERE], input=pickle.dumps(packets), **here)
+    assert done.stdout.decode().splitlines() == ["4.0 (2,)", "1.0 (1,)"], done.stderr.decode()[-2000:]
 
 
 MARKED = """

@@ -15,13 +15,14 @@ from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
 
 N_RANKS = 3
+QUICK = {"init": "uniform", "device": "cpu", "n_agents": 2, "precision": "float32"}
 
 
 @pytest.mark.parametrize(
     ("game", "network"), [("Pong", "small"), ("CartPole-v1", "mlp"), ("CartPole-v1", "mlp-separate")]
 )
 def test_a3c_ga3c_ba3c_and_hts_rl_take_the_same_gradient(game, network) -> None:
-    shared, seed = {"game": game, "network": network, "device": "cpu", "n_agents": 2, "precision": "float32"}, 5
+    shared, seed = {**QUICK, "game": game, "network": network}, 5
     a3c, ga3c, hts = (system(**shared)({}, seed) for system in (A3C, GA3C, HTS))
     ranks = [BA3C(**shared, n_ranks=N_RANKS).rank({}, seed, rank) for rank in range(N_RANKS)]
     rollout = fixed_rollout(ga3c.game)
@@ -30,6 +31,7 @@ def test_a3c_ga3c_ba3c_and_hts_rl_take_the_same_gradient(game, network) -> None:
 
     a3c._open()  # agents learn on copies of the shared weights
     of_a3c = flat(a3c.learner.gradients(rollout, a3c._copies[1])[0])
+    a3c.close()  # its emulators serve another
     of_ba3c = np.mean([flat(r.learner.gradients(part(rollout, r.rank, N_RANKS))[0]) for r in ranks], axis=0)
     hts._open()
     with torch.no_grad():  # the newest weights have moved on: the gradient is of those that acted
@@ -40,14 +42,14 @@ def test_a3c_ga3c_ba3c_and_hts_rl_take_the_same_gradient(game, network) -> None:
     for found in (of_a3c, of_ba3c, of_hts):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
     assert np.abs(flat(hts.learner.gradients(rollout)[0]) - wanted).max() > 1e-3
-    for trial in (a3c, ga3c, hts, *ranks):
+    for trial in (ga3c, hts, *ranks):
         trial.close()
 
 
 @pytest.mark.parametrize("game", ["Pong", "CartPole-v1"])
 def test_one_rollout_gives_the_steps_of_ga3c_and_a3c_at_the_delayed_weights_of_hts_rl(game) -> None:
     """HTS-RL's newest weights are elsewhere; the step is the one the others take at the weights that acted."""
-    shared = {"game": game, "device": "cpu", "n_agents": 2, "precision": "float32"}
+    shared = {**QUICK, "game": game}
     hts, ga3c, a3c = (system(**shared)({"max_grad_norm": 0.1}, 5) for system in (HTS, GA3C, A3C))
     hts._open()
     a3c._open()

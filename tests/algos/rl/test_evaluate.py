@@ -196,7 +196,7 @@ def emulators(monkeypatch):
 
 
 def test_ba3c_evaluates_by_the_rules_it_trains_by(emulators):
-    small = {"n_ranks": 1, "n_agents": 2, "batch": 4, "evaluate_every": 1, "evaluate_games": 2}
+    small = {"n_ranks": 1, "n_agents": 1, "batch": 4, "evaluate_every": 1, "evaluate_games": 1, "init": "uniform"}
     trial = BA3C("Pong", Budget(updates=2), min_games=1, device="cpu", **small, **RULES)({}, 0)
     metrics = trial.train_phase(lambda metrics: None)
     trial.close()
@@ -206,8 +206,8 @@ def test_ba3c_evaluates_by_the_rules_it_trains_by(emulators):
 
 
 def test_a_checkpoint_is_played_by_the_rules_it_was_trained_by(tmp_path, emulators, capsys, monkeypatch):
-    monkeypatch.setitem(module.PROTOCOLS, "ga3c", replace(GA3C_PROTOCOL, n_episodes=3))
-    GA3C("Pong", n_agents=2, device="cpu", **RULES)({}, 0).save(tmp_path)
+    monkeypatch.setitem(module.PROTOCOLS, "ga3c", replace(GA3C_PROTOCOL, n_episodes=1))
+    GA3C("Pong", n_agents=2, device="cpu", init="uniform", **RULES)({}, 0).save(tmp_path)
     assert asdict(load_agent(tmp_path).rules) == RULES
     assert main(["evaluate", str(tmp_path), "--protocol", "ga3c"]) == 0
     assert '"mean_length": 10.0' in capsys.readouterr().out  # 40 frames, every game

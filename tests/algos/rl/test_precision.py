@@ -1,6 +1,7 @@
 """What layers compute in where nobody says."""
 
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -78,6 +79,7 @@ def test_what_is_asked_for_is_taken_and_nonsense_refused(measured):
 def test_a_trial_of_both_gives_one_of_them_and_leaves_torch_as_it_was():
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     precision.faster_precision.cache_clear()
-    assert precision.faster_precision(find_game("Pong"), "small", CPU) in ("float32", "bfloat16")
+    grid = replace(find_game("Sampled-v0", env_kwargs={"space": SPACES["grid"][0]}), recipe=None)
+    assert precision.faster_precision(grid, "tiny", CPU) in ("float32", "bfloat16")
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)

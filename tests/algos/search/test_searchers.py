@@ -121,8 +121,10 @@ def test_gp_learns_of_a_hyperparameter_that_does_not_always_apply() -> None:
 
 def test_optuna_draws_the_ends_of_a_domain_with_a_step_as_often_as_the_others() -> None:
     pytest.importorskip("optuna")
-    searcher = OptunaSearcher(Space({"layers": Uniform(1, 3, step=1)}), sampler="random")
-    drawn = [searcher.suggest(trial)["layers"] for trial in range(300)]
+    space = Space({"layers": Uniform(1, 3, step=1)})
+    # several, for each shows the sampler anew all that it has drawn
+    searchers = [OptunaSearcher(space, sampler="random", seed=seed) for seed in range(20)]
+    drawn = [searcher.suggest(trial)["layers"] for searcher in searchers for trial in range(15)]
     assert min(map(drawn.count, (1, 2, 3))) > 85  # 75 of each end, were they rounded from within
 
 

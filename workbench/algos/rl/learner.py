@@ -176,7 +176,7 @@ class Learner:
         with self._lock:
             self.updates += 1
 
-    def autocast(self) -> torch.autocast:
+    def autocast(self) -> AbstractContextManager[object]:
         """Layers in bfloat16 if that was asked for; weights, losses and the optimiser stay in float32."""
         return _autocast(self.precision, self.device)
 
@@ -213,8 +213,9 @@ def _answers(precision: Precision, model: ActorCritic, obs: Tensor) -> Tensor:
         return torch.cat([torch.softmax(logits, 1), values[:, None]], 1)
 
 
-def _autocast(precision: Precision, device: torch.device) -> torch.autocast:
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+def _autocast(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """Lower layers to bfloat16, or do nothing: torch's context takes as long as small layers even switched off."""
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
 
 
 @cache

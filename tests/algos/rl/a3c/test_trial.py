@@ -11,7 +11,7 @@ from workbench.core.errors import InvalidInput
 
 
 def test_agents_learn_on_their_own_copy_and_take_the_shared_weights_after_each_segment():
-    trial = A3C(game="CartPole-v1", phase=Budget(updates=5), n_agents=3, lockstep=True)({"t_max": 4}, 0)
+    trial = A3C(game="CartPole-v1", phase=Budget(updates=5), n_agents=3, lockstep=True, min_games=1)({"t_max": 4}, 0)
     trial.train_phase(silent)
     newest = trial._versions.index(max(trial._versions))
     same = [
@@ -25,7 +25,7 @@ def test_agents_learn_on_their_own_copy_and_take_the_shared_weights_after_each_s
 
 
 def test_an_agent_takes_gradients_of_its_own_copy_and_acts_by_the_weights_it_then_has():
-    trial = A3C(game="CartPole-v1", phase=Budget(updates=12), n_agents=2, lockstep=True)({"t_max": 2}, 0)
+    trial = A3C(game="CartPole-v1", phase=Budget(updates=12), n_agents=2, lockstep=True, min_games=1)({"t_max": 2}, 0)
     trial._open()
     taken, gradients = [], trial.learner.gradients
     trial.learner.gradients = lambda rollout, model: taken.append(model) or gradients(rollout, model)
@@ -45,7 +45,7 @@ def test_an_agent_takes_gradients_of_its_own_copy_and_acts_by_the_weights_it_the
 
 
 def test_every_update_is_one_segment_and_its_lag_is_the_other_agents_updates():
-    trial = A3C(game="CartPole-v1", phase=Budget(updates=60), n_agents=3, lockstep=True)({"t_max": 5}, 0)
+    trial = A3C(game="CartPole-v1", phase=Budget(updates=30), n_agents=3, lockstep=True, min_games=1)({"t_max": 5}, 0)
     metrics = trial.train_phase(silent)
     assert 1 <= metrics["train_batch_mean"] <= 5
     assert 0 < metrics["policy_lag_mean"] <= 10  # in turns: at most every other agent's few updates meanwhile

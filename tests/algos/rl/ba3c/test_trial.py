@@ -37,14 +37,14 @@ def test_parameter_counts_are_the_published_ones(width, published):
 
 def test_frames_in_colour_are_planes_of_the_newest_four():
     game = find_game("Pong", rgb=True)
-    colour, grey = (make_envs(g, 2, 3, Rules(noop_max=0)) for g in (game, find_game("Pong")))
+    colour, grey = (make_envs(g, 1, 3, Rules(noop_max=0)) for g in (game, find_game("Pong")))
     for _ in range(8):
         shown, plain = colour.recv().obs, grey.recv().obs
-        colour.send(np.array([2, 3]))
-        grey.send(np.array([2, 3]))
-    assert shown.shape == (2, 12, 84, 84)
+        colour.send(np.array([2]))
+        grey.send(np.array([2]))
+    assert shown.shape == (1, 12, 84, 84)
     assert shown.dtype == np.uint8
-    luma = shown.reshape(2, 4, 3, 84, 84).astype(float).transpose(0, 1, 3, 4, 2) @ [0.299, 0.587, 0.114]
+    luma = shown.reshape(1, 4, 3, 84, 84).astype(float).transpose(0, 1, 3, 4, 2) @ [0.299, 0.587, 0.114]
     assert np.abs(luma - plain).mean() < 2
     colour.close()
     grey.close()
@@ -55,15 +55,16 @@ def test_pong_in_colour_trains_saves_and_plays(tmp_path):
         "Pong",
         Budget(updates=2),
         n_ranks=1,
-        n_agents=2,
-        batch=8,
+        n_agents=1,
+        batch=4,
+        init="uniform",
         evaluate_every=None,
         max_episode_frames=20,
         min_games=1,
     )({}, 0)
     assert trial.settings.network == "ba3c-128"
     metrics = trial.train_phase(silent)
-    assert metrics["frames"] >= 2 * 8 * 4
+    assert metrics["frames"] >= 2 * 4 * 4
     trial.save(tmp_path)
     model, game, _ = load_agent(tmp_path)
     assert game.obs_shape == (12, 84, 84)
@@ -117,10 +118,10 @@ SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in OTHERS]
 def test_two_ranks_learn_cartpole(how):
     """Random play scores about 22; two ranks come above 120 within 200 000 frames, usually by 40 000. Not at a rate of
     3e-3: where old gradients count and a rank waits for its processor, agents fall to 9 there, and may stay."""
-    factory = BA3C(phase=Budget(frames=20_000), n_ranks=2, n_agents=16, batch=80, **CARTPOLE, **how)
+    factory = BA3C(phase=Budget(frames=10_000), n_ranks=2, n_agents=16, batch=80, **CARTPOLE, **how)
     config = {"learning_rate": 1e-3, "gamma": 0.95, "t_max": 10, "beta1": 0.9, "beta2": 0.999, "init": "orthogonal"}
     ranks, scores = ranks_of(factory, config), []
-    while len(scores) < 10 and max(scores, default=0) < 120:
+    while len(scores) < 20 and max(scores, default=0) < 120:
         scores.append(train(ranks)["score"])
     close(ranks)
     assert scores[-1] >= 120, scores

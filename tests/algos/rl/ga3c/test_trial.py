@@ -20,10 +20,10 @@ TINY = GA3C(game="CartPole-v1", phase=Budget(updates=20), n_agents=8, emulator_t
 
 
 def test_metrics_of_a_phase():
-    trial = GA3C(game="CartPole-v1", phase=Budget(frames=5000), n_predictors=2, n_trainers=2)({"t_max": 5}, 0)
+    trial = GA3C(game="CartPole-v1", phase=Budget(frames=2000), n_predictors=2, n_trainers=2)({"t_max": 5}, 0)
     metrics = trial.train_phase(silent)
     trial.close()
-    assert metrics["frames"] == metrics["steps"] >= 5000
+    assert metrics["frames"] == metrics["steps"] >= 2000
     assert metrics["train_batch_mean"] >= 40
     assert 1 <= metrics["predict_batch_mean"] <= 32
     assert 0 <= metrics["policy_lag_mean"] <= metrics["policy_lag_p95"] + 1
@@ -47,7 +47,7 @@ def test_starved_settings_do_not_deadlock():
     """A minimum batch that the queue cannot hold, and several trainers to hoard it."""
     settings = GA3C(
         game="CartPole-v1",
-        phase=Budget(updates=10),
+        phase=Budget(updates=4),
         n_agents=2,
         n_groups=2,
         n_trainers=3,
@@ -57,7 +57,7 @@ def test_starved_settings_do_not_deadlock():
     for lockstep in (False, True):
         trial = replace(settings, lockstep=lockstep)({"t_max": 2}, 0)
         metrics = trial.train_phase(silent)
-        assert metrics["updates"] >= 10
+        assert metrics["updates"] >= 4
         assert metrics["train_batch_mean"] >= 100
         trial.close()
 
@@ -66,14 +66,14 @@ def test_starved_settings_do_not_deadlock():
 @pytest.mark.parametrize(("t_max", "least"), [(2, 40), (2, 80), (5, 40), (7, 80)])
 def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, lockstep):
     """Eight agents and eight more segments hold 32 experiences of t_max 2: less than the least batch."""
-    settings = GA3C("CartPole-v1", Budget(updates=15), n_agents=8, n_trainers=2, min_training_batch=least)
+    settings = GA3C("CartPole-v1", Budget(updates=6), n_agents=8, n_trainers=2, min_training_batch=least, min_games=1)
     trial = replace(settings, lockstep=lockstep)({"t_max": t_max}, 0)
     batches, train = [], trial.learner.train
     trial.learner.train = lambda rollout: batches.append(len(rollout)) or train(rollout)
     for _ in range(2):
         trial.train_phase(silent)
     assert min(batches) >= least
-    assert len(batches) >= 30
+    assert len(batches) >= 12
     queues = trial._queues
     waiting = [*trial._gathered, *(queues.ready.get() for _ in range(queues.ready.qsize()))]
     copied = len(trial._pool) + sum(len(queues.left.get()) for _ in range(queues.left.qsize()))
@@ -235,7 +235,7 @@ def test_what_statistics_begin_at_is_refused_where_a_checkpoint_brings_them(tmp_
 
 
 def test_what_statistics_begin_at_counts_where_the_checkpoint_s_are_adams(tmp_path):
-    donor = BA3C("CartPole-v1")({}, 0)
+    donor = BA3C("CartPole-v1", n_ranks=1)({}, 0)
     donor.save(tmp_path)
     donor.close()
     trial = GA3C("CartPole-v1", start_from=str(tmp_path))({"initial_square": 0.5}, 0)
@@ -249,12 +249,12 @@ def test_a_trial_that_should_start_from_nothing(tmp_path):
 
 @pytest.mark.parametrize("lockstep", [False, True])
 def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further(tmp_path, monkeypatch, lockstep):
-    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
-    factory = replace(TINY, phase=Budget(updates=60), lockstep=lockstep)
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.001)
+    factory = replace(TINY, phase=Budget(updates=24), lockstep=lockstep)
     first = factory({}, 0)
 
     def leave(metrics):
-        if metrics["updates"] >= 20:
+        if metrics["updates"] >= 6:
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
@@ -262,13 +262,13 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further
     done = first.learner.updates
     first.save(tmp_path)
     first.close()
-    assert 20 <= done < 60
+    assert 6 <= done < 24
     second = factory({}, 0)
     second.load(tmp_path)
     ended = second.train_phase(silent)
-    assert 60 <= ended["updates"] < 60 + done  # another 60 would come to more
+    assert 24 <= ended["updates"] < 24 + done  # another 24 would come to more
     assert ended["games"] == ended["episodes"]  # those of before count as well
-    assert 120 <= second.train_phase(silent)["updates"] < 120 + done
+    assert 48 <= second.train_phase(silent)["updates"] < 48 + done
     second.close()
 
 

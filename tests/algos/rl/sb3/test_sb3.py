@@ -175,7 +175,14 @@ KINDS = {
     "a2c": SB3("A2C", "CartPole-v1", Budget(frames=60), NET, min_games=1),
     "dqn": SB3("DQN", "CartPole-v1", Budget(frames=60), OFF, min_games=1),
     "sac": SB3("SAC", "SB3Goal-v0", Budget(frames=40), OFF, min_games=1),
-    "td3 with noise": SB3("TD3", "Pendulum-v1", Budget(frames=200), {**OFF, "action_noise": 0.1}, min_games=1),
+    "td3 with noise": SB3(
+        "TD3",
+        "Pendulum-v1",
+        Budget(frames=40),
+        {**OFF, "action_noise": 0.1},
+        env_kwargs={"max_episode_steps": 40},
+        min_games=1,
+    ),
     "her": SB3("SAC", "SB3Goal-v0", Budget(frames=40), {**OFF, "replay_buffer_class": "HerReplayBuffer"}, min_games=1),
     "pictures": SB3("PPO", "SB3Picture-v0", Budget(frames=32), {**SMALL_PPO, "policy_kwargs": {}}, min_games=1),
 }
