@@ -4,6 +4,7 @@ import math
 import re
 import shutil
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
@@ -19,7 +20,7 @@ from workbench.core.places import DATA
 from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import RecordedTable, keep_table
-from workbench.paper.hypertrick.atari import GAMES, preset_of
+from workbench.paper.hypertrick.atari import GAMES, preset_of, recorded_games
 from workbench.paper.hypertrick.published import COLUMNS
 from workbench.paper.learned import page_of_what_was_learned
 from workbench.paper.numbers import Verdict
@@ -33,11 +34,14 @@ PRESETS = DATA.parent / "workbench" / "presets"
 def made(tmp_path_factory) -> SimpleNamespace:
     """What the command makes of the committed recordings: the ``page``, with the ``board`` and what was ``learned``."""
     path, told = tmp_path_factory.mktemp("made") / "new" / "page.md", SimpleNamespace()
+    studies = cache(recorded_games)
 
     def kept(name: str, make):
         return lambda *given: vars(told).setdefault(name, make(*given))
 
     with pytest.MonkeyPatch.context() as patch:
+        for module in ("hypertrick.atari", "learned"):  # both parts of the page ask for the studies
+            patch.setattr(f"workbench.paper.{module}.recorded_games", studies)
         patch.setattr("workbench.paper.scoreboard.scoreboard", kept("board", scoreboard))
         patch.setattr("workbench.paper.learned.page_of_what_was_learned", kept("learned", page_of_what_was_learned))
         assert main(["scoreboard", "--write", str(path)]) == 0
