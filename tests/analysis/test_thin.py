@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -10,7 +10,6 @@ def thin(y, most):
     return thin_curves(np.zeros(len(y), int), np.arange(len(y), dtype=float), y, most)
 
 
-@settings(max_examples=40)
 @given(arrays(np.float64, st.integers(1, 300), elements=st.floats(-1e6, 1e6)), st.integers(4, 60))
 def test_extremes_and_ends_stay(y, most):
     kept = thin(y, most)
@@ -37,7 +36,6 @@ def test_missing_scores_are_passed_over():
     assert 50 in thin(y, 4)
 
 
-@settings(max_examples=40)
 @given(arrays(np.float64, st.integers(1, 300), elements=st.floats(-1e6, 1e6)), st.integers(4, 40), st.data())
 def test_many_curves_at_once_keep_their_own_extremes(y, most, data):
     curve = np.sort(data.draw(arrays(np.int64, len(y), elements=st.integers(0, 5))))

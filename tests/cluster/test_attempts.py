@@ -502,7 +502,7 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
 STIMULI = ("start", "end", "fail", "lose", "join", "verdict", "drop", "reach", "sign", "suspect", "late", "tick")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     n_slots=st.integers(1, 4),
     n_ranks=st.integers(1, 2),

@@ -133,7 +133,7 @@ def test_viewers_and_a_backup_beside_a_writer_see_whole_appends_and_lock_nobody_
     log.close()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.floats(0, 1), bytes_=st.binary(min_size=1, max_size=300), cut=st.booleans())
 @example(where=0.078125, bytes_=b"\x80", cut=False)  # in the schema's words: SQLite's message is no text then
 def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path_factory, where, bytes_, cut) -> None:

@@ -28,7 +28,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.resume import refuse_another
 from workbench.study.file import presets, presets_told, read_preset, recorded_study, study_from
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 COMMANDS = settings(QUICK, max_examples=25)  # each makes the parser of every command anew
 
 scalars = st.one_of(
