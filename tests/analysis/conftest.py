@@ -51,6 +51,12 @@ POINTS = [
 
 
 @pytest.fixture
+def few_shuffles(monkeypatch) -> None:
+    """Has scores held against a few shuffles: against 39, which tests of trees ask for, takes longer than all else."""
+    monkeypatch.setattr("workbench.analysis.trees._SHUFFLED", 7)
+
+
+@pytest.fixture
 def frames() -> Frames:
     return frames_of(EVENTS, pd.DataFrame(POINTS, columns=["seq", "trial", "phase", "at_s", "name", "value"]))
 

@@ -6,6 +6,8 @@ import pytest
 
 from workbench.analysis import Importance, importance, partial_dependence
 
+pytestmark = pytest.mark.usefixtures("few_shuffles")
+
 
 def study_of(n: int = 80, seeds: int = 1, noise: float = 0.05) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A score that has its best at a rate of 1e-3, and does not ask for the momentum."""

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from workbench.analysis import importance, landscape
+
+pytestmark = pytest.mark.usefixtures("few_shuffles")
 
 
 def study_of(n: int = 90) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -64,7 +64,7 @@ def test_a_stretch_without_slots_has_no_share():
     assert over["share"][1] == 0.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50), st.sampled_from(["ended", "lost", "held"])), max_size=8))
 def test_time_stretches_add_up_to_the_whole(intervals):
     rows = [(k, "n", k, 0, min(a, b), max(a, b), outcome) for k, (a, b, outcome) in enumerate(intervals)]

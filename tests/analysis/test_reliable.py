@@ -73,10 +73,10 @@ def test_an_interval_draws_each_task_s_runs_apart() -> None:
 def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(1)
     covered = 0
-    for n in range(200):
-        found = stratified_interval(interquartile_mean, rng.normal(size=(20, 2)), resamples=200, seed=n)
+    for n in range(100):
+        found = stratified_interval(interquartile_mean, rng.normal(size=(20, 2)), resamples=100, seed=n)
         covered += found.low <= 0 <= found.high
-    assert 175 <= covered <= 199
+    assert 88 <= covered <= 99
 
 
 def test_other_tasks_are_refused() -> None:

@@ -44,13 +44,52 @@ def test_a_kernel_that_dies_is_said_so(tmp_path) -> None:
         execute(path, tmp_path / "out.ipynb")
 
 
-def test_what_jupyter_tells_of_its_own_sockets_is_left_out_and_nothing_else(tmp_path, capfd) -> None:
-    loggers = "tornado.general", "tornado.application"
-    cell = f"import logging\nfor name in {loggers}:\n    logging.getLogger(name).error('heard of ' + name)"
-    execute(written(tmp_path / "one.ipynb", cell), tmp_path / "out.ipynb")
-    told = capfd.readouterr().err
-    assert "heard of tornado.application" in told
-    assert "heard of tornado.general" not in told
+LOGGING = """
+import logging
+for name in ("tornado.general", "tornado.application"):
+    logging.getLogger(name).error("heard of " + name)
+"""
+BARS = """
+from IPython.display import display
+one, other = display("one begins", display_id=True), display("other begins", display_id=True)
+for bar, state in ((one, "half"), (other, "half"), (one, "over"), (other, "over")):
+    bar.update(f"{'one' if bar is one else 'other'} is {state}")
+"""
+FIGURE = f"display({{{_FIGURE!r}: {{'data': [], 'layout': {{}}}}}}, raw=True)"
+
+
+def test_what_cells_tell_is_told_but_for_jupyter_s_own_sockets_and_kept_without_a_browser(
+    tmp_path, monkeypatch, capfd
+) -> None:
+    """Of two bars the last word of each, though they were faster than they are told."""
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    execute(written(tmp_path / "one.ipynb", LOGGING, BARS, FIGURE), tmp_path / "out.ipynb")
+    out, err = capfd.readouterr()
+    assert "heard of tornado.application" in err
+    assert "heard of tornado.general" not in err
+    assert "one is over" in out
+    assert "other is over" in out
+    assert _FIGURE in outputs(tmp_path / "out.ipynb")
+    assert "install chromium" in err
+
+
+INTERRUPTS = """
+import os, signal, time
+print("under way", flush=True)
+os.kill(os.getppid(), signal.SIGINT)
+time.sleep(600)
+"""
+
+
+def test_an_interrupt_ends_the_cell_that_runs_and_none_follows(tmp_path, capsys) -> None:
+    path, out = written(tmp_path / "long.ipynb", INTERRUPTS, "print('never')"), tmp_path / "out.ipynb"
+    assert main(["notebook", str(path), "--out", str(out)]) == 130
+    said = capsys.readouterr()
+    assert said.out == "under way\n"
+    assert said.err == f"workbench: {path} was interrupted: {out} has it as far as it came\n"
+    assert "under way" in outputs(out)
+    assert "KeyboardInterrupt" in outputs(out)
+    assert "never" not in outputs(out)
 
 
 STUBBORN = """
@@ -64,13 +103,13 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "cell", "signals"),
     [
         (signal.SIGINT, "print('under way', flush=True)\nimport time; time.sleep(600)", 1),
-        # the next cell does not run
-        pytest.param(signal.SIGTERM, STUBBORN.format(again=False), 1, marks=pytest.mark.slow),
-        pytest.param(signal.SIGINT, STUBBORN.format(again=True), 2, marks=pytest.mark.slow),
+        (signal.SIGTERM, STUBBORN.format(again=False), 1),  # the next cell does not run
+        (signal.SIGINT, STUBBORN.format(again=True), 2),
     ],
 )
 def test_who_interrupts_it_is_told_in_a_line_and_the_copy_is_kept(tmp_path, how, cell, signals) -> None:
@@ -161,14 +200,6 @@ def test_a_name_that_is_assigned_beside_others_is_a_parameter_too() -> None:
     assert (assigned["N_TRIALS"], assigned["SEEDS"]) == (4, 2)
 
 
-def test_without_a_browser_a_notebook_is_kept_and_that_is_said(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    source = f"from IPython.display import display\ndisplay({{{_FIGURE!r}: {{'data': [], 'layout': {{}}}}}}, raw=True)"
-    execute(written(tmp_path / "one.ipynb", source), tmp_path / "out.ipynb")
-    assert _FIGURE in outputs(tmp_path / "out.ipynb")
-    assert "install chromium" in capsys.readouterr().err
-
-
 def test_a_notebook_stays_whole_where_its_pictures_find_no_space(tmp_path, monkeypatch, capsys) -> None:
     path = written(tmp_path / "mine.ipynb", "1")
     path.write_text(path.read_text().replace("\n ", "\n   "))  # as somebody else writes it
@@ -203,16 +234,3 @@ def test_a_copy_goes_to_the_working_directory_or_beside_the_notebooks_of_the_pro
     assert default_place(NOTEBOOKS / "01.ipynb") == NOTEBOOKS.parent / "data" / "runs" / "01.ipynb"
     with pytest.raises(InvalidInput, match="would be replaced by its executed copy: name another place, --out"):
         default_place(Path("data/runs/my.ipynb"))
-
-
-def test_the_last_word_of_each_of_two_bars_is_said(tmp_path, capsys) -> None:
-    cell = """
-from IPython.display import display
-one, other = display("one begins", display_id=True), display("other begins", display_id=True)
-for bar, state in ((one, "half"), (other, "half"), (one, "over"), (other, "over")):
-    bar.update(f"{'one' if bar is one else 'other'} is {state}")
-"""
-    execute(written(tmp_path / "two.ipynb", cell), tmp_path / "out.ipynb")
-    said = capsys.readouterr().out
-    assert "one is over" in said
-    assert "other is over" in said

@@ -34,6 +34,7 @@ from workbench.core.record import provenance
 from workbench.knowledge import KnowledgeBase, Recording, StudyLog
 from workbench.study.attached import AttachedStudy
 from workbench.study.file import read_file, read_preset, study_from
+from workbench.study.results import Results
 
 
 @pytest.fixture
@@ -49,10 +50,18 @@ def test_the_version_is_the_package_s(capsys) -> None:
     assert capsys.readouterr().out == f"workbench {version('rl-workbench')}\n"
 
 
-def test_a_study_from_a_file_then_its_report(folder, capfd, one_cluster) -> None:
+def test_a_study_from_a_file_then_its_report(folder, capfd, monkeypatch, one_cluster) -> None:
+    (folder / "study.toml").write_text(QUICK)
+    figures, drawn = Results.figures, {}
+
+    def once(results: Results) -> dict:
+        """Draw a study's figures at its first report alone."""
+        return drawn.get(results.name) or drawn.setdefault(results.name, figures(results))
+
+    monkeypatch.setattr(Results, "figures", once)
     assert main(["run", "study.toml", "--db", "kb.db", "--seed", "5", "--record", "recorded"]) == 0
     out, err = capfd.readouterr()
-    assert re.search(r"best config\s+learning_rate = ", out)
+    assert re.search(r"best config\s+h0 = ", out)
     assert re.search(r"completion rate\s+\d+\.\d% \(expected 87.5%, minimum 83.3%\)", out)
     assert re.search(r"trials: 3, 3 started, 3 ended", err)
     assert (Path(re.search(r"best checkpoint  (.+)", out)[1]) / "manifest.json").exists()
@@ -136,8 +145,10 @@ def refused_text(capfd, *argv) -> str:
 
 
 ENDLESS = STUDY.replace("frames = 1000", "frames = 3_000_000")
-OWN = QUICK.replace("quadratic", "waiting:train").replace(
-    "n_trials = 3\nn_phases = 2", "n_trials = 2\nn_phases = 2_000"
+OWN = (
+    QUICK.replace("quadratic", "waiting:train")
+    .replace("n_trials = 3\nn_phases = 2", "n_trials = 2\nn_phases = 2_000")
+    .replace("nodes = 2", "nodes = 1")
 )
 WAITING = """
 import time
@@ -302,7 +313,7 @@ def ended(command: list[str], how: signal.Signals | None, begun: int) -> str:
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
     )
-    while not (Path("kb.db").exists() and n_begun("kb.db") == begun):
+    while not (Path("kb.db").exists() and n_begun("kb.db") >= begun):
         assert running.poll() is None
         time.sleep(0.1)
     if how is None:
@@ -328,25 +339,57 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study) -> None
     (folder / "waiting.py").write_text(WAITING)
     places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
     command = [sys.executable, "-m", "workbench", "run", "study.toml", *places]
-    out = ended(command, how, 2)
+    out = ended(command, how, 1)
     assert f"go on with: workbench run --resume study.toml {' '.join(places)}\n" in out
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "interrupted"
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def searched(module: str, n_phases: int = 1) -> list[str]:
+    """Write a study of a function of this module that has ended, and give the arguments that have it confirmed."""
+    table = tomllib.loads(OWN.replace("waiting:", f"{module}:").replace("2_000", f"{n_phases}"))
+    study = study_from(table, db="kb.db")
+    events = simulate(study.scheduler, slots=1)
+    log = StudyLog(study.db, study.name, study.spec)
+    began = Event(Kind.STUDY_STARTED, 0.0, data=provenance(1, scheduler=study.scheduler))
+    log.append([began, *events, Event(Kind.STUDY_ENDED, events[-1].at)])
+    log.close()
+    return ["--top", "1", "--seeds", "2", "--nodes", "1", "--trainable", f"{module}:train", "--db", "kb.db", "tiny"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_confirmation_is_ended_cleanly_and_leaves_the_study_as_it_was(folder, monkeypatch, how) -> None:
     (folder / "waits_again.py").write_text(WAITING)
     monkeypatch.syspath_prepend(folder)
-    study = study_from(tomllib.loads(OWN.replace("waiting:", "waits_again:").replace("2_000", "1")), db="kb.db")
-    searched = simulate(study.scheduler, slots=1)
-    log = StudyLog(study.db, study.name, study.spec)
-    began = Event(Kind.STUDY_STARTED, 0.0, data=provenance(1, scheduler=study.scheduler))
-    log.append([began, *searched, Event(Kind.STUDY_ENDED, searched[-1].at)])
-    log.close()
-    given = ["--top", "1", "--seeds", "2", "--nodes", "1", "--trainable", "waits_again:train", "--db", "kb.db", "tiny"]
+    given = searched("waits_again")
     out = ended([sys.executable, "-m", "workbench", "confirm", *given], how, n_begun("kb.db") + 1)
     assert f"interrupted; go on with: workbench confirm {' '.join(given)}\n" in out
+    with KnowledgeBase("kb.db") as kb:
+        assert kb["tiny"].frames().state == "ended"
+
+
+def test_a_confirmation_that_was_told_to_end_says_how_it_goes_on_and_the_search_stays_ended(
+    folder, capsys, monkeypatch, one_cluster
+) -> None:
+    (folder / "waits_here.py").write_text(WAITING)
+    monkeypatch.syspath_prepend(folder)
+    one_cluster.run(sys.path.append, str(folder))
+    given = searched("waits_here", 50)
+    before = n_begun("kb.db")
+
+    def told(run, quiet: bool) -> bool:
+        while n_begun("kb.db") == before:
+            assert not run.wait(0.05)
+        run.stop()
+        return run.wait(300)
+
+    monkeypatch.setattr("workbench.cli.run._watch", told)
+    try:
+        assert main(["confirm", *given]) == 130
+    finally:
+        one_cluster.run(sys.path.remove, str(folder))
+    assert f"interrupted; go on with: workbench confirm {' '.join(given)}\n" in capsys.readouterr().out
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "ended"
 

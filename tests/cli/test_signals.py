@@ -21,7 +21,7 @@ def written(folder: Path) -> list[Path]:
     return [path for path in files(folder) if path.is_file() or path.suffix == ".part"]
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("told", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_a_command_that_is_told_to_end_leaves_nothing_half_written(tmp_path, told) -> None:
     logged(tmp_path / "kb.db")
     pack(tmp_path / "kb.db", "one", tmp_path / "p")

@@ -137,6 +137,7 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypat
     assert results.frames.state == "ended"
     assert "simulated" in str(results)
     assert {"occupancy", "survival", "learning curves"} <= set(results.figures())
+    monkeypatch.setattr(Results, "figures", lambda self: {})
     assert main(["report", "small all", "--db", "kb.db"]) == 0
     capsys.readouterr()
     assert "simulated: nothing was trained" in (folder / "small all.html").read_text()

@@ -334,7 +334,8 @@ def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_
         assert list(kb) == ["mine", "other", "at a url"]
 
 
-def test_what_is_written_of_a_study_stands_beside_the_file_and_not_beside_a_link_to_it(folder) -> None:
+def test_what_is_written_of_a_study_stands_beside_the_file_and_not_beside_a_link_to_it(folder, monkeypatch) -> None:
+    monkeypatch.setattr("workbench.study.results.Results.figures", lambda _: {})
     (folder / "links").mkdir()
     link = folder / "links" / "kb.db"
     link.symlink_to(folder / "kb.db")

@@ -144,6 +144,14 @@ def adapting(tmp_path, lines: str) -> str:
     return str(tmp_path / "adapts.toml")
 
 
+@pytest.fixture(scope="module")
+def collected() -> None:
+    """Lets collections of what is dropped here look at nothing that was there before."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize(
     ("lines", "told"),
     [

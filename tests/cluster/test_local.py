@@ -22,7 +22,7 @@ def seen(client, expression: str):
     return client.submit(eval, expression, pure=False).result()
 
 
-_TWO_CLUSTERS = """
+_ONE_BY_ONE = """
 import os
 from tests.cluster.test_local import seen
 from workbench.cluster.local import local_client
@@ -33,18 +33,9 @@ for word in ("first", "second"):  # the second cluster's worker forks from a pro
         assert seen(client, "{'pandas', 'bokeh', 'torch'} & {*__import__('sys').modules}") == set()
         assert seen(client, "__import__('os').environ['SAID_BEFORE']") == word
 """
-
-
-def test_a_new_worker_has_imported_dask_alone_and_knows_what_has_become_of_the_environment() -> None:
-    """In a process of its own: those of the tests' shared cluster fork from one that has imported torch, too."""
-    subprocess.run([sys.executable, "-c", _TWO_CLUSTERS], check=True)
-
-
 _OVERLAPPING = """
 import copy, logging
 import dask
-from tests.cluster.test_local import seen
-from workbench.cluster.local import local_client
 
 (handler,) = logging.getLogger("distributed").handlers
 before, level = copy.deepcopy(dask.config.config), handler.level
@@ -61,9 +52,9 @@ assert (dask.config.config, handler.level) == (before, level)
 """
 
 
-def test_of_two_clusters_that_overlap_the_first_to_end_takes_nothing_from_the_other() -> None:
-    """In a process of its own: in this one the tests' shared cluster may hold the settings."""
-    subprocess.run([sys.executable, "-c", _OVERLAPPING], check=True)
+def test_a_new_worker_knows_dask_alone_and_of_two_clusters_that_overlap_none_takes_from_the_other() -> None:
+    """In a process of its own: the tests' shared cluster forks from one that knows torch, and may hold the settings."""
+    subprocess.run([sys.executable, "-c", _ONE_BY_ONE + _OVERLAPPING], check=True)
 
 
 def test_a_cluster_of_somebody_else_s_beside_it_is_left_as_it_is() -> None:

@@ -78,7 +78,7 @@ def shared(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("inbox") / "kb.db"
 
 
-@settings(max_examples=40, deadline=None)  # of many files each, for every example is a study
+@settings(max_examples=15, deadline=None)  # of many files each, for every example is a study
 @given(files=st.dictionaries(names, contents, min_size=1, max_size=20))
 def test_garbage_in_the_inbox_is_answered_in_one_line_and_kills_nobody(shared, files) -> None:
     dropped = []

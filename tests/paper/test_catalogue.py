@@ -13,7 +13,7 @@ from workbench.core.places import DATA
 from workbench.paper.catalogue import EXPERIMENTS, PUBLISHED, recorded
 from workbench.paper.experiment import SCALES, RecordedTable
 
-_LEARNING = {"seeds": 1, "frames": 2000, "processes": 1}
+_LEARNING = {"seeds": 1, "frames": 500, "processes": 1}
 _SPEED = {"seeds": 1, "seconds": 1.0, "phases": 2}
 SMALLEST = {  # every experiment, as small as it goes: what is changed in the first part of its minutes
     "hyperband-against-hypertrick": {"repeats": 3},

@@ -4,7 +4,9 @@ import math
 import re
 import shutil
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -18,7 +20,7 @@ from workbench.core.places import DATA
 from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import RecordedTable, keep_table
-from workbench.paper.hypertrick.atari import GAMES, preset_of
+from workbench.paper.hypertrick.atari import GAMES, preset_of, recorded_games
 from workbench.paper.hypertrick.published import COLUMNS
 from workbench.paper.learned import page_of_what_was_learned
 from workbench.paper.numbers import Verdict
@@ -29,9 +31,28 @@ PRESETS = DATA.parent / "workbench" / "presets"
 
 
 @pytest.fixture(scope="module")
-def board() -> list[Row]:
+def made(tmp_path_factory) -> SimpleNamespace:
+    """What the command makes of the committed recordings: the ``page``, with the ``board`` and what was ``learned``."""
+    path, told = tmp_path_factory.mktemp("made") / "new" / "page.md", SimpleNamespace()
+    studies = cache(recorded_games)
+
+    def kept(name: str, make):
+        return lambda *given: vars(told).setdefault(name, make(*given))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("hypertrick.atari", "learned"):  # both parts of the page ask for the studies
+            patch.setattr(f"workbench.paper.{module}.recorded_games", studies)
+        patch.setattr("workbench.paper.scoreboard.scoreboard", kept("board", scoreboard))
+        patch.setattr("workbench.paper.learned.page_of_what_was_learned", kept("learned", page_of_what_was_learned))
+        assert main(["scoreboard", "--write", str(path)]) == 0
+    told.page = path.read_text(encoding="utf-8")
+    return told
+
+
+@pytest.fixture(scope="module")
+def board(made) -> list[Row]:
     """What the committed recordings say."""
-    return scoreboard()
+    return made.board
 
 
 def test_every_published_number_has_one_row_and_every_claim_one_or_more(board) -> None:
@@ -94,8 +115,8 @@ def test_what_the_text_lost_of_table_4_is_told_in_every_row_of_it(board) -> None
     assert all(COLUMNS in row.why for row in rows)
 
 
-def test_what_was_learned_is_told_from_recordings_alone_with_pictures_that_are_there(tmp_path) -> None:
-    written = page_of_what_was_learned()
+def test_what_was_learned_is_told_from_recordings_alone_with_pictures_that_are_there(made, tmp_path) -> None:
+    written = made.learned
     rows = [line for line in written.splitlines() if line.startswith("| ")][1:]
     assert 5 <= len(rows) <= 10
     assert len(re.findall(r"!\[", written)) == 3
@@ -156,10 +177,8 @@ def test_recorded_studies_are_listed_with_what_ran(tmp_path) -> None:
     assert line in {f"| `pong-night` | full over ga3c on Pong, 3 trials | 3 | 2 | 0 | {day} |" for day in days}
 
 
-def test_the_committed_page_is_what_the_recordings_say(tmp_path) -> None:
-    assert main(["scoreboard", "--write", str(tmp_path / "made" / "page.md")]) == 0
-    written = (tmp_path / "made" / "page.md").read_text(encoding="utf-8")
-    assert written == Path(DATA.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")
+def test_the_committed_page_is_what_the_recordings_say(made) -> None:
+    assert made.page == Path(DATA.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")
 
 
 def test_a_reader_s_own_recordings_stand_beside_the_papers_alone(tmp_path, capsys) -> None:

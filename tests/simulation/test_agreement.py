@@ -58,6 +58,9 @@ SCHEDULERS = {
     "topk": lambda: TopK(RandomSearcher(SPACE), 7, 3, kept=2),
     "sure": lambda: Sure(RandomSearcher(SPACE), 8, 4, finalists=2, seeds=2, warmup=3),
 }
+# of every way to let trials wait, end, go on, be repeated or copied one
+QUICK = {"hypertrick-evolution", "portfolio", "halving-hold", "halving-restart", "hyperband", "asha", "mfpbt"}
+QUICK |= {"seeded", "sure"}
 
 
 class TakesTime(Deterministic):
@@ -109,7 +112,7 @@ def story(log) -> list[tuple[Any, ...]]:
     return told
 
 
-@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in SCHEDULERS])
 def test_the_simulator_decides_as_the_real_cluster_did(cluster, tmp_path, name) -> None:
     executor, real = DaskExecutor(cluster, TakesTime, CheckpointStore(str(tmp_path))), MemoryLog()
     with closing(executor):

@@ -12,18 +12,18 @@ from workbench.simulation.comparison import MEASURES, Comparison
 
 @pytest.fixture(scope="module")
 def found(small) -> Comparison:
-    return compare(small, 20)
+    return compare(small, 10)
 
 
 @pytest.fixture(scope="module")
 def steady(small) -> Comparison:
-    return compare(small.with_curves(family="steady", n_phases=6), 20)
+    return compare(small.with_curves(family="steady", n_phases=6), 10)
 
 
 def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small, found) -> None:
-    one, two = found, compare(small, 20, processes=2)
-    for key, values in one.values.items():
-        assert (values == two.values[key]).all()
+    one, two = found, compare(small, 7, processes=2)  # more than one of them takes at a time
+    for key, values in two.values.items():
+        assert (one.values[key][:7] == values).all()
     gap = one.difference("makespan", "hypertrick", "all")
     assert gap.low <= gap.value <= gap.high < 0
     assert (one.values["all", "completion_rate"] <= 1).all()
@@ -95,7 +95,7 @@ def test_the_same_scheduler_twice_is_told_apart_in_one_case_of_twenty_at_most() 
     """Of seven repetitions, a number by which the bootstrap of a median errs in one case of eight."""
     draw, wrong = np.random.default_rng(0), []
     over_time = {name: np.zeros((7, 100)) for name in ("one", "two")}
-    for _ in range(100):
+    for _ in range(60):
         values = {(name, measure): draw.normal(size=7) for name in over_time for measure in MEASURES}
         found = Comparison(list(over_time), values, over_time, over_time, np.ones((7, 100)), 1)
         wrong += (
@@ -115,7 +115,7 @@ def told_of(numbers: np.ndarray) -> Comparison:
 def test_of_few_repetitions_intervals_of_medians_miss_in_one_case_of_twenty_at_most(repeats) -> None:
     """A bootstrap's of seven repetitions do in one of eight."""
     draw, missed = np.random.default_rng(repeats), []
-    for _ in range(300):
+    for _ in range(150):
         found = told_of(draw.exponential(size=repeats))
         for _, low, high in (found.medians("one", ["makespan"])["makespan"], found.regret_at("one", 0.5)):
             missed.append(not low <= np.log(2) <= high)
@@ -153,7 +153,7 @@ def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) ->
         arrival_bias(unrelated, "hypertrik", 2)
     with pytest.raises(InvalidInput, match=r"a simulation is a Scenario, such as .*, got 'small'"):
         arrival_bias("small", "hypertrick", 2)
-    one, two = (arrival_bias(unrelated, "hypertrick", 30, 3, processes=n) for n in (1, 2))
+    one, two = (arrival_bias(unrelated, "hypertrick", 11, 3, processes=n) for n in (1, 2))
     assert one.equals(two)
     assert one["share_run"].iloc[0] > one["share_run"].iloc[-1]
     for groups, said in ((0, "a whole number from 1, got 0"), (999, r"\d+ trials of all fill no 999 groups: take \d+")):

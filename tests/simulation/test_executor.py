@@ -177,7 +177,7 @@ def test_a_score_that_is_no_number_fails_the_trial_without_a_retry() -> None:
     assert [e.kind for e in log if e.kind in (Kind.PHASE_FAILED, Kind.TRIAL_FAILED)] == [Kind.TRIAL_FAILED] * 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     nodes=st.integers(1, 12),
     per_node=st.integers(1, 3),
@@ -209,9 +209,9 @@ def test_whatever_goes_wrong_every_study_ends_in_order(
 def _nobody_runs_twice_at_once(log) -> None:
     spans = frames_of(log).spans
     for by in ("trial", "slot"):
-        for _, own in spans.groupby(by):
-            own = own.sort_values("started_s")
-            assert (own["started_s"].to_numpy()[1:] >= own["ended_s"].to_numpy()[:-1] - 1e-9).all()
+        own = spans.sort_values([by, "started_s"])
+        same = own[by].to_numpy()[1:] == own[by].to_numpy()[:-1]
+        assert (own["started_s"].to_numpy()[1:] >= own["ended_s"].to_numpy()[:-1] - 1e-9)[same].all()
 
 
 def _no_slot_idles_while_there_is_work(log) -> None:
@@ -231,7 +231,7 @@ def _no_slot_idles_while_there_is_work(log) -> None:
             assert set(running) == up
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     nodes=st.integers(1, 40),
     speeds=st.floats(0, 1),

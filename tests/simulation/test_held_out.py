@@ -212,7 +212,7 @@ def test_a_scheduler_s_own_smooth_is_its_own(path) -> None:
 
 def test_numbers_do_not_depend_on_the_processes(path) -> None:
     some = {label: SCHEDULERS[label] for label in ("full", "full-2", "sure")}
-    one, two = (compare_held_out(scenario(path, some), 21, processes=n) for n in (1, 2))
+    one, two = (compare_held_out(scenario(path, some), 11, processes=n) for n in (1, 2))
     for label in some:
         assert (one.regret[label] == two.regret[label]).all()
     assert one.regret["full"][:, -1].mean() < 0.5 < one.regret["full"][:, 0].mean() + 0.5

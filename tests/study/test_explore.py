@@ -30,13 +30,23 @@ SPEC = {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0}
 COMPARED = ["best so far", "time to best", "learning curves", "survival", "importance"]
 
 
-@pytest.fixture
-def explorer(tmp_path) -> Explorer:
+def two_studies(db) -> Explorer:
     points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value}})
               for _, trial, phase, at, name, value in POINTS]  # fmt: skip
     for name, events in ((HOSTILE, sorted([*EVENTS, *points], key=lambda e: e.at)), ("bred", POPULATION)):
-        write_log(tmp_path / "kb.db", name, events, SPEC)
-    return Explorer(tmp_path / "kb.db")
+        write_log(db, name, events, SPEC)
+    return Explorer(db)
+
+
+@pytest.fixture
+def explorer(tmp_path) -> Explorer:
+    return two_studies(tmp_path / "kb.db")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """The figures of such an explorer, which take longer than all else."""
+    return two_studies(tmp_path_factory.mktemp("drawn") / "kb.db").figures()
 
 
 def test_a_row_a_study(explorer) -> None:
@@ -53,7 +63,7 @@ def test_the_best_score_of_any_phase_is_not_shown_as_that_of_the_configuration_t
         assert "best_score" not in shown
 
 
-def test_a_simulated_study_is_marked_wherever_people_look(tmp_path) -> None:
+def test_a_simulated_study_is_marked_wherever_people_look(tmp_path, monkeypatch) -> None:
     for name, more in (("bred", {}), ("played", {"simulated": True})):
         write_log(tmp_path / "kb.db", name, POPULATION, {**SPEC, **more})
     explorer = Explorer(tmp_path / "kb.db")
@@ -62,6 +72,7 @@ def test_a_simulated_study_is_marked_wherever_people_look(tmp_path) -> None:
         assert "played (simulated)" in shown
         assert "bred (simulated)" not in shown
     drawn = explorer.figures()
+    monkeypatch.setattr(Explorer, "figures", lambda self: drawn)  # they need not be drawn again
     assert "played (simulated)" in {trace.name for trace in drawn["best so far"].data}
     assert drawn["parallel coordinates: played (simulated)"].layout.title.text.endswith(": played (simulated)")
     assert "played (simulated)" in explorer.write(tmp_path / "out", [])[0].read_text()
@@ -77,13 +88,12 @@ def test_recordings_of_one_name_stand_beside_each_other(explorer, tmp_path) -> N
     assert Explorer.of_recordings(*folders).table["study"].tolist() == folders
 
 
-def test_studies_in_one_figure_and_each_by_itself(explorer) -> None:
-    figures = explorer.figures()
+def test_studies_in_one_figure_and_each_by_itself(drawn) -> None:
     of_all = {f"parallel coordinates: {name}" for name in (HOSTILE, "bred")}
     bred = {"population", "hyperparameters over time", "lineage", "phylogenetic tree"}
-    assert set(figures) == {*COMPARED, *of_all, *(f"{name}: bred" for name in bred)}
-    assert figures["lineage: bred"].layout.title.text.endswith(": bred")
-    for figure in figures.values():
+    assert set(drawn) == {*COMPARED, *of_all, *(f"{name}: bred" for name in bred)}
+    assert drawn["lineage: bred"].layout.title.text.endswith(": bred")
+    for figure in drawn.values():
         assert HOSTILE not in json.dumps(figure.to_plotly_json(), default=lambda array: array.tolist())
 
 
@@ -100,9 +110,10 @@ def test_long_curves_are_thinned_as_in_a_report(tmp_path, monkeypatch) -> None:
         assert {7.0, 1.0} <= set(line.y)
 
 
-def test_everything_goes_to_files(explorer, tmp_path) -> None:
+def test_everything_goes_to_files(explorer, tmp_path, drawn, monkeypatch) -> None:
+    monkeypatch.setattr(Explorer, "figures", lambda self: drawn)
     files = explorer.write(tmp_path / "out")
-    assert len(files) == len(set(files)) == 1 + len(explorer.figures())
+    assert len(files) == len(set(files)) == 1 + len(drawn)
     assert pd.read_csv(files[0])["study"].tolist() == [HOSTILE, "bred"]
     assert all(path.stat().st_size > 1_000_000 for path in files[1:])
 

@@ -29,7 +29,7 @@ from workbench.core.resume import refuse_another
 from workbench.study.file import presets, presets_told, read_preset, recorded_study, study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-COMMANDS = settings(QUICK, max_examples=60)  # each makes the parser of every command anew
+COMMANDS = settings(QUICK, max_examples=25)  # each makes the parser of every command anew
 
 scalars = st.one_of(
     st.none(),

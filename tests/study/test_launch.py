@@ -36,7 +36,7 @@ class Mine(Waits):  # lives in this notebook only
         assert multiprocessing.get_start_method() == "spawn"  # the notebook's choice is its trials'
         return super().__call__(config, seed)
 
-run = Study("outlives", FullRuns(RandomSearcher(SPACE), 3, 2), Mine({go!r}, 1), {db!r}).launch()
+run = Study("outlives", FullRuns(RandomSearcher(SPACE), 3, 2), Mine({go!r}, 1), {db!r}, nodes=1).launch()
 run
 """
 
@@ -65,7 +65,7 @@ def test_a_launched_study_outlives_its_kernel(tmp_path) -> None:
         driver = driver_of(db, "outlives")
         assert f"process {kernel.provisioner.pid} " not in driver
         kernel.interrupt_kernel()
-        kernel.restart_kernel(now=True)
+        kernel.shutdown_kernel(now=True)
         assert driver_of(db, "outlives") == driver
     finally:
         cells.stop_channels()

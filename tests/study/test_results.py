@@ -33,12 +33,14 @@ EVENTS = [
 
 
 @pytest.mark.parametrize("n", [1, 4, len(EVENTS)])
-def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, n) -> None:
+def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, monkeypatch, n) -> None:
     """After each of its first events, all at second 0: no phase, no score, no slot time, no rate."""
     write_log(tmp_path / "kb.db", "one", EVENTS[:n], Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     results = Results.open(tmp_path / "kb.db", "one")
     progress = AttachedStudy(tmp_path / "kb.db", "one").progress
-    drawn = [f"{figure.layout.title.text} {figure.layout.annotations}" for figure in results.figures().values()]
+    figures = results.figures()
+    monkeypatch.setattr(Results, "figures", lambda self: figures)  # they need not be drawn again
+    drawn = [f"{figure.layout.title.text} {figure.layout.annotations}" for figure in figures.values()]
     report = results.write_report(tmp_path / "r.html").read_text()
     report = re.sub("<script.*?</script>", "", report, flags=re.DOTALL)
     texts = [str(results), results._repr_html_(), report, str(progress), progress._repr_html_(), *drawn]
@@ -269,10 +271,10 @@ def test_the_front_is_of_both_aims(tmp_path) -> None:
     assert front.loc[front["on_front"], "trial"].tolist() == [0]
 
 
-@pytest.fixture
-def confirmed_population(tmp_path) -> Results:
+@pytest.fixture(scope="module")
+def confirmed_population(tmp_path_factory) -> Results:
     """Two members, one of which goes on with the other's weights; a fresh seed of the first is better than either."""
-    events = EVENTS[:2]
+    db, events = tmp_path_factory.mktemp("population") / "kb.db", EVENTS[:2]
     for trial, score in enumerate((3.0, 1.0)):
         events += [runs(trial, trial, {"learning_rate": 1e-3 * (1 + trial), "gamma": 0.9}), begun(trial, trial, 0)]
         events += [ended(trial + 1.0, trial, 0, 0, score, "c")]
@@ -281,22 +283,24 @@ def confirmed_population(tmp_path) -> Results:
     events += [begun(2.0, 2, 1), ended(3.0, 2, 1, 0, 4.0)]
     events += [runs(3.0, 3, {"learning_rate": 1e-3, "gamma": 0.9}, candidate=0, confirms=True, by="person", clone_of=0)]
     events += [begun(3.0, 3, 0), ended(4.0, 3, 0, 0, 9.0)]
-    write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
-    return Results.open(tmp_path / "kb.db", "one")
+    write_log(db, "one", events, Study("one", SCHEDULER, Deterministic, db).spec)
+    return Results.open(db, "one")
 
 
-def test_a_trial_that_confirms_another_is_no_member_of_the_population(confirmed_population) -> None:
-    results = confirmed_population
-    assert results.best_schedule()["trial"].tolist() == [0, 2]
-    figures = results.figures()
+@pytest.fixture(scope="module")
+def figures(confirmed_population):
+    return confirmed_population.figures()
+
+
+def test_a_trial_that_confirms_another_is_no_member_of_the_population(confirmed_population, figures) -> None:
+    assert confirmed_population.best_schedule()["trial"].tolist() == [0, 2]
     best = next(line for line in figures["population"].data if line.name == "best")
     assert list(best.y) == [3.0, 4.0]
     schedule = next(line for line in figures["hyperparameters over time"].data if line.name == "of the best weights")
     assert list(schedule.y[:-1]) == [1e-3, 3e-3]
 
 
-def test_what_is_drawn_of_a_search_leaves_out_trials_that_confirm_others(confirmed_population) -> None:
-    figures = confirmed_population.figures()
+def test_what_is_drawn_of_a_search_leaves_out_trials_that_confirm_others(confirmed_population, figures) -> None:
     counts = [note.text for note in figures["scores by phase"].layout.annotations if note.text.isdigit()]
     assert counts == ["2", "1"]
     own = Explorer(confirmed_population.db).figures()["parallel coordinates: one"]

@@ -208,11 +208,11 @@ from tests.support import SPACE, Waits
 from workbench import FullRuns, RandomSearcher, Study
 if __name__ == "__main__":
     folder = sys.argv[1]
-    study = Study("killed", FullRuns(RandomSearcher(SPACE), 3, 3), Waits(folder + "/go", 1), folder + "/kb.db")
+    study = Study("killed", FullRuns(RandomSearcher(SPACE), 3, 3), Waits(folder + "/go", 1), folder + "/kb.db", nodes=1)
     run = study.start()
-    while run.progress.phases_ended < 2:
+    while run.progress.phases_ended < 1:
         run.wait(0.05)
-    print("two phases", flush=True)
+    print("a phase", flush=True)
     run.wait()
 """
 
@@ -337,7 +337,6 @@ run = Study("mine", FullRuns({"lr": LogUniform(1e-3, 1.0)}, 2, 1), train, db="kb
     ("then", "said"),
     [
         ("", ["study 'mine' is cut off", "run.wait()", "study.start(resume=True)"]),
-        ("run.wait()", []),
         ("run.stop()", []),
     ],
 )
@@ -351,7 +350,7 @@ def test_a_script_that_ends_before_its_study_says_so(tmp_path, then, said) -> No
 
 
 def test_a_script_that_is_interrupted_while_trials_run_tells_of_no_other_errors(tmp_path) -> None:
-    begins = "run = Study('mine', FullRuns({'lr': LogUniform(1e-3, 1.0)}, 2, 1), train, db='kb.db', nodes=2).start()"
+    begins = "run = Study('mine', FullRuns({'lr': LogUniform(1e-3, 1.0)}, 2, 1), train, db='kb.db', nodes=1).start()"
     (tmp_path / "script.py").write_text(
         "import signal, threading\n"
         "from pathlib import Path\n"
@@ -361,7 +360,7 @@ def test_a_script_that_is_interrupted_while_trials_run_tells_of_no_other_errors(
         "    threading.Event().wait()\n"
         "    yield 0.0\n"
         f"signal.signal(signal.SIGINT, signal.default_int_handler)\n{begins}\n"
-        "while len([*Path().glob('0.*')]) < 2:\n"
+        "while not [*Path().glob('0.*')]:\n"
         "    run.wait(0.1)\n"
         "signal.raise_signal(signal.SIGINT)\n"
     )
@@ -382,7 +381,7 @@ def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> N
         start_new_session=True,
     )
     assert driver.stdout is not None
-    assert driver.stdout.readline() == b"two phases\n"
+    assert driver.stdout.readline() == b"a phase\n"
     os.killpg(driver.pid, how)  # its cluster dies with it
     driver.wait()
     driver.stdout.close()

@@ -60,7 +60,7 @@ class Near(gymnasium.Env):
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_every_scheduler_stops_pauses_and_copies_such_trials(name, tmp_path) -> None:
     gymnasium.register("Near-v0", Near)
-    trainable = SB3("PPO", "Near-v0", Budget(frames=32), SMALL, min_games=1)
+    trainable = SB3("PPO", "Near-v0", Budget(frames=16), SMALL, min_games=1)
     events: list = []
     outcome = simulate(SCHEDULERS[name], TrainedPhases(trainable, tmp_path), VirtualCluster(2), events=events)
     del gymnasium.registry["Near-v0"]

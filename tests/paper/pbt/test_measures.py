@@ -21,7 +21,7 @@ from workbench.paper.pbt.measures import (
 
 def test_both_begin_alike_with_the_same_seed_and_spend_the_same() -> None:
     found = [
-        summed_up(play(scheduler, 4, 200, seed=3))
+        summed_up(play(scheduler, 4, 100, seed=3, n_agents=4))
         for scheduler in (
             PBT(RandomSearcher(SPACE, seed=3), 4, 3, seed=3),
             FullRuns(RandomSearcher(SPACE, seed=3), 4, 3),
@@ -34,7 +34,7 @@ def test_both_begin_alike_with_the_same_seed_and_spend_the_same() -> None:
 
 
 def test_the_first_members_of_random_search_are_those_of_a_smaller_one() -> None:
-    few, many = (play(FullRuns(RandomSearcher(SPACE, seed=3), n, 2), n, 200, seed=3) for n in (3, 5))
+    few, many = (play(FullRuns(RandomSearcher(SPACE, seed=3), n, 2), n, 100, seed=3, n_agents=4) for n in (3, 5))
     assert summed_up(many, 3) == summed_up(few)
     assert summed_up(many)["founders"] == 5
 
@@ -47,7 +47,7 @@ def test_founders_are_those_whose_weights_live_on() -> None:
 
 def test_the_last_config_is_that_of_the_best_member_at_the_end() -> None:
     configs = [{"learning_rate": rate, "entropy_beta": 0.01, "t_max": 5} for rate in (1e-4, 3e-3)]
-    events = play(FullRuns(ListSearcher(configs), 2, 2), 2, 1000, seed=0)
+    events = play(FullRuns(ListSearcher(configs), 2, 2), 2, 500, seed=0)
     last = {e.trial: e.data["score"] for e in events if e.kind is Kind.PHASE_ENDED}
     assert last_config(events) == configs[max(last, key=last.__getitem__)]
 

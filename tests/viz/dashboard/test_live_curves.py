@@ -44,7 +44,7 @@ _LOSSES = st.lists(st.tuples(_PHASES, st.integers(0, 21)), max_size=30)
 
 
 @pytest.mark.parametrize("looks", [[30.0], [7.0, 15.0, 30.0], np.arange(0.0, 30.0)])
-@settings(max_examples=10)
+@settings(max_examples=5)
 @example([])
 @given(_LOSSES)
 def test_grown_curves_are_those_of_the_analysis(looks, losses):

@@ -18,15 +18,19 @@ def test_a_page_loads_nothing(tmp_path):
 
 
 @pytest.mark.skipif(chromium() is None, reason="no browser")
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_a_browser_draws_pictures(tmp_path, kind):
-    picture = write_figure(FIGURE, tmp_path / f"one.{kind}", width=300, height=200).read_bytes()
-    if kind == "png":
-        assert picture[:8] == b"\x89PNG\r\n\x1a\n"
-        assert struct.unpack(">II", picture[16:24]) == (600, 400)
-    else:
-        assert picture.startswith(b"<svg")
-        assert picture.rstrip().endswith(b"</svg>")
+def test_a_browser_draws_pictures(tmp_path, monkeypatch):
+    """Asked for one by one, and drawn by one start of it."""
+    asked = []
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "find_spec", lambda _: None)
+        patch.setattr(export, "_drawn", lambda figures: asked.extend(figures) or [b"drawn"])
+        for kind in ("png", "svg"):
+            assert write_figure(FIGURE, tmp_path / f"one.{kind}", width=300, height=200).read_bytes() == b"drawn"
+    png, svg = export._drawn(asked)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", png[16:24]) == (600, 400)
+    assert svg.startswith(b"<svg")
+    assert svg.rstrip().endswith(b"</svg>")
 
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch):

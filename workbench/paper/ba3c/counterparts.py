@@ -47,7 +47,10 @@ def parameters(root: Path) -> Pairs:
 @lru_cache(maxsize=1)
 def _parameters() -> dict[int, int]:
     game = find_game("Pong", rgb=True)  # of six actions
-    return {w: sum(p.numel() for p in make_model(game, f"ba3c-{w}").parameters()) for w in FIG_6}
+    models = {
+        w: make_model(game, f"ba3c-{w}", "uniform") for w in FIG_6
+    }  # as large as by "orthogonal", and sooner made
+    return {w: sum(p.numel() for p in model.parameters()) for w, model in models.items()}
 
 
 def stability(root: Path) -> Pairs:

@@ -106,8 +106,9 @@ test("axes turn values into pixels, upwards and by decades", () => {
 });
 
 test("a canvas is as sharp as the screen, and resized only when that changes", (t) => {
+  const before = globalThis.window;
   globalThis.window = { devicePixelRatio: 2 };
-  t.after(() => delete globalThis.window);
+  t.after(() => (globalThis.window = before));
   const { canvas } = makeCanvas(300);
   assert.deepEqual([front.ready(canvas, 100).width, canvas.width, canvas.height, canvas.style.height], [300, 600, 200, "100px"]);
   const narrow = makeCanvas(10).canvas;

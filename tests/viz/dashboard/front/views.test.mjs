@@ -1,7 +1,7 @@
 // The views: what is under the pointer, and the choices behind what is drawn.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { META, NOTHING, front, makeCanvas, makeModel, message, table, trial } from "./front.mjs";
 
@@ -17,8 +17,7 @@ function scene(store, { filter = "", selected = [], ...look } = {}) {
   return { store, own, colors: COLORS, look: { ...LOOK, ...look } };
 }
 
-before(() => (globalThis.window = { devicePixelRatio: 1 }));
-after(() => delete globalThis.window);
+globalThis.window = { devicePixelRatio: 1 };
 
 function storeOf(more, [spans, points] = NOTHING) {
   const model = makeModel();
