@@ -47,9 +47,7 @@ def parameters(root: Path) -> Pairs:
 @lru_cache(maxsize=1)
 def _parameters() -> dict[int, int]:
     game = find_game("Pong", rgb=True)  # of six actions
-    models = {
-        w: make_model(game, f"ba3c-{w}", "uniform") for w in FIG_6
-    }  # as large as by "orthogonal", and sooner made
+    models = {w: make_model(game, f"ba3c-{w}", "uniform") for w in FIG_6}  # sooner made than orthogonal ones
     return {w: sum(p.numel() for p in model.parameters()) for w, model in models.items()}
 
 
