@@ -27,9 +27,10 @@ TRAINING_BATCH = {str(n): {"min_training_batch": n} for n in (0, 20, 40, 80, 160
 LEARNING_RATE = {f"{rate:g}": {"learning_rate": rate} for rate in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)}
 PUBLISHED_RATES = {rate: LEARNING_RATE[rate] for rate in ("0.0001", "0.0003")}
 ADJUSTED = "adjusted, from 1"
+CHANGES = 180  # of a mix: the paper's, one every minute of three hours
 SPEED: dict[str, dict[str, Any]] = {  # the paper's Fig. 5: two that are too few, many, and adjusted from the slowest
     **{so_many(n, "agent"): {"n_agents": n, "agents_apart": True} for n in (1, 16, 64)},
-    ADJUSTED: {"n_agents": 1, "agents_apart": True, "adjust_every_s": 1.0, "adjust_up_to": 64},
+    ADJUSTED: {"n_agents": 1, "agents_apart": True, "adjust_up_to": 64},
 }
 SETS: dict[str, dict[str, dict[str, Any]]] = {
     "epsilon": EPSILON,
@@ -89,12 +90,18 @@ def curves(settings: Learning) -> Rows:
     free = settings.seconds is not None or find_game(settings.game).atari
     base = {"game": settings.game, "device": "cpu", "lockstep": not free, "phase": phase} | dict(settings.settings)
     names = [(variant, seed) for seed in range(settings.seeds) for variant in SETS[settings.variants]]
-    jobs = [(base | SETS[settings.variants][variant], seed, settings.phases) for variant, seed in names]
+    jobs = [(base | variant_of(settings, variant), seed, settings.phases) for variant, seed in names]
     return [
         {"game": settings.game, "variant": variant, "seed": seed, "frames": frames, "seconds": seconds, "score": score}
         for (variant, seed), points in zip(names, each(curve, jobs, settings.processes), strict=True)
         for frames, seconds, score in points
     ]
+
+
+def variant_of(settings: Learning, name: str) -> dict[str, Any]:
+    """Give what is set for a variant; a mix changes as often as the paper's, if not more than once a second."""
+    variant = SETS[settings.variants][name]
+    return variant | {"adjust_every_s": max(1.0, (settings.seconds or 0.0) / CHANGES)} if name == ADJUSTED else variant
 
 
 def curve(settings: dict[str, Any], seed: int, phases: int) -> list[tuple[float, float, float]]:
