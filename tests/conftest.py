@@ -70,6 +70,19 @@ def certified(client, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def drawn_once(monkeypatch) -> None:
+    """Has each study's figures drawn once in a test, for whoever asks: they take longer than all else."""
+    from workbench.study.results import Results
+
+    figures, drawn = Results.figures, {}
+
+    def once(results: Results) -> dict:
+        return drawn.get(results.name) or drawn.setdefault(results.name, figures(results))
+
+    monkeypatch.setattr(Results, "figures", once)
+
+
+@pytest.fixture
 def one_cluster(client, monkeypatch):
     """The shared cluster in the place of those that studies would start for themselves."""
     monkeypatch.setattr("workbench.cluster.local.local_client", lambda *_, **__: nullcontext(client))

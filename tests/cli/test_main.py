@@ -34,7 +34,6 @@ from workbench.core.record import provenance
 from workbench.knowledge import KnowledgeBase, Recording, StudyLog
 from workbench.study.attached import AttachedStudy
 from workbench.study.file import read_file, read_preset, study_from
-from workbench.study.results import Results
 
 
 @pytest.fixture
@@ -50,15 +49,8 @@ def test_the_version_is_the_package_s(capsys) -> None:
     assert capsys.readouterr().out == f"workbench {version('rl-workbench')}\n"
 
 
-def test_a_study_from_a_file_then_its_report(folder, capfd, monkeypatch, one_cluster) -> None:
+def test_a_study_from_a_file_then_its_report(folder, capfd, drawn_once, one_cluster) -> None:
     (folder / "study.toml").write_text(QUICK)
-    figures, drawn = Results.figures, {}
-
-    def once(results: Results) -> dict:
-        """Draw a study's figures at its first report alone."""
-        return drawn.get(results.name) or drawn.setdefault(results.name, figures(results))
-
-    monkeypatch.setattr(Results, "figures", once)
     assert main(["run", "study.toml", "--db", "kb.db", "--seed", "5", "--record", "recorded"]) == 0
     out, err = capfd.readouterr()
     assert re.search(r"best config\s+h0 = ", out)

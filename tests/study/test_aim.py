@@ -11,7 +11,6 @@ from workbench.algos.quadratic import Quadratic
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Kind
 from workbench.study.file import recorded_study, study_from
-from workbench.study.results import Results
 from workbench.viz.dashboard.board import Board
 from workbench.viz.dashboard.feed import News
 
@@ -26,15 +25,13 @@ def study_of(client, tmp_path):
     return make
 
 
-def test_a_study_that_minimises_shows_its_lowest_score_as_the_best_everywhere(study_of, tmp_path, monkeypatch) -> None:
+def test_a_study_that_minimises_shows_its_lowest_score_as_the_best_everywhere(study_of, tmp_path, drawn_once) -> None:
     study = study_of(mode="min")
     results = study.run().results()
     lowest = results.frames.phases["score"].min()
     assert results.summary["best_score"] == lowest < 0
     assert "score minimised" in str(results)
-    figures = results.figures()
-    monkeypatch.setattr(Results, "figures", lambda self: figures)  # the report need not draw them again
-    assert figures["best so far"].data[0].y[-1] == lowest
+    assert results.figures()["best so far"].data[0].y[-1] == lowest
     with KnowledgeBase(study.db) as kb:
         assert kb.studies["best_score"].tolist() == [lowest]
         board, points = Board("aimed", results.size), kb["aimed"].points(["score"])[0]

@@ -94,9 +94,8 @@ def test_the_recorded_schedule_has_a_row_for_every_member_and_phase(results) -> 
     assert table[["member", "phase"]].to_numpy().tolist() == [[m, p] for m in range(4) for p in range(3)]
 
 
-def test_a_study_with_lineage_shows_it_in_figures_and_report(results, tmp_path, monkeypatch) -> None:
+def test_a_study_with_lineage_shows_it_in_figures_and_report(results, tmp_path, drawn_once) -> None:
     figures = results.figures()
-    monkeypatch.setattr(Results, "figures", lambda self: figures)  # they need not be drawn again
     extra = ["population", "hyperparameters over time", "lineage", "phylogenetic tree"]
     assert list(figures)[-4:] == extra
     page = results.write_report(tmp_path / "report.html").read_text()

@@ -33,14 +33,12 @@ EVENTS = [
 
 
 @pytest.mark.parametrize("n", [1, 4, len(EVENTS)])
-def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, monkeypatch, n) -> None:
+def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, drawn_once, n) -> None:
     """After each of its first events, all at second 0: no phase, no score, no slot time, no rate."""
     write_log(tmp_path / "kb.db", "one", EVENTS[:n], Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     results = Results.open(tmp_path / "kb.db", "one")
     progress = AttachedStudy(tmp_path / "kb.db", "one").progress
-    figures = results.figures()
-    monkeypatch.setattr(Results, "figures", lambda self: figures)  # they need not be drawn again
-    drawn = [f"{figure.layout.title.text} {figure.layout.annotations}" for figure in figures.values()]
+    drawn = [f"{figure.layout.title.text} {figure.layout.annotations}" for figure in results.figures().values()]
     report = results.write_report(tmp_path / "r.html").read_text()
     report = re.sub("<script.*?</script>", "", report, flags=re.DOTALL)
     texts = [str(results), results._repr_html_(), report, str(progress), progress._repr_html_(), *drawn]
