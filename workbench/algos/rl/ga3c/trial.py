@@ -201,7 +201,7 @@ class GA3CTrial(Trial):
 
     def __init__(self, settings: GA3C, seed: int) -> None:
         s = settings
-        self.mix, self._apart = s.mix, s.agents_apart
+        self.mix = s.mix
         self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
         most_of_each = max(s.adjust_up_to, *self.mix)
         added = most_of_each - self.mix.groups if s.adjust_every_s else 0
@@ -238,7 +238,7 @@ class GA3CTrial(Trial):
             self._open_group(self._group_size)
 
     def _open_group(self, n_agents: int) -> None:
-        if self._apart:
+        if self.settings.agents_apart:
             n_agents = self._most
         first = self._waiting + self.n_agents
         self._queues.add_free(range(first, first + n_agents))
@@ -246,7 +246,7 @@ class GA3CTrial(Trial):
         super()._open_group(n_agents)
 
     def _start_envs(self, n_agents: int, number: int) -> Envs:
-        if not self._apart:
+        if not self.settings.agents_apart:
             return super()._start_envs(n_agents, number)
         start = super()._start_envs
         return EnvsApart(self.game, n_agents, lambda agent: start(1, agent))
@@ -273,7 +273,7 @@ class GA3CTrial(Trial):
         for _ in range(mix.trainers, self.mix.trainers):
             self._queues.ready.put(None)
         before, after, self.mix = self.settings.n_players(self.mix), self.settings.n_players(mix), mix
-        if self._apart:
+        if self.settings.agents_apart:
             self._groups[0].envs.playing = mix.groups
         if after < before:
             self._workers.join(self._players[after:], self._wake_agents)
@@ -375,6 +375,6 @@ class GA3CTrial(Trial):
         metrics = super()._metrics(reading, earlier)
         if self._adjustment is not None:
             playing = [group.envs.n_envs for group in self._groups[: self.mix.groups]]
-            metrics["n_agents"] = self.mix.groups if self._apart else sum(playing)
+            metrics["n_agents"] = self.mix.groups if self.settings.agents_apart else sum(playing)
             metrics["n_predictors"], metrics["n_trainers"] = self.mix.predictors, self.mix.trainers
         return metrics
